@@ -1,0 +1,5 @@
+// What the compiler does not carry over: the Lua scripts stand beside the code that loads them.
+import { cpSync } from 'node:fs';
+
+const out = process.argv[2] ?? 'dist';
+cpSync('src/streams/lua', `${out}/streams/lua`, { recursive: true });

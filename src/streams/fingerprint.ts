@@ -1,0 +1,17 @@
+import { createHash } from 'node:crypto';
+import type { NewEvent } from './log.ts';
+
+const sha256 = (...parts: string[]): string => {
+  const hash = createHash('sha256');
+  for (const part of parts) hash.update(`${Buffer.byteLength(part)}:`).update(part); // lengths keep ('a','bc') and ('ab','c') apart
+  return hash.digest('base64url');
+};
+
+/** What an idempotency key was used for: equal for equal events in equal order only. */
+export const fingerprint = (events: readonly NewEvent[]): string =>
+  sha256(...events.flatMap((event) => [event.channel, event.data]));
+
+/** An idempotency key belongs to its principal; hashed, because both come from outside and have any length. */
+export const idempotencyName = (principal: string, key: string): string => sha256(principal, key);
+
+export const principalName = (principal: string): string => sha256(principal);
