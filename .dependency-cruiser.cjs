@@ -10,9 +10,6 @@ const above = (i) => floors.slice(i + 1).flat();
 
 /** @type {import('dependency-cruiser').IConfiguration} */
 module.exports = {
-  floors,
-  beside,
-  roof,
   forbidden: [
     { name: 'no-circular', severity: 'error', from: {}, to: { circular: true } },
     { name: 'no-orphan-imports', severity: 'error', from: {}, to: { couldNotResolve: true } },
