@@ -90,6 +90,7 @@ export class RedisPartition implements Feed {
       prepare: async (redis) => {
         withScripts(redis);
       },
+      opened: () => this.probe(),
       failed,
     });
     this.subscriber = new Link({
@@ -99,14 +100,23 @@ export class RedisPartition implements Feed {
         await redis.ssubscribe(this.topic);
         redis.on('smessage', (topic, message) => this.receive(topic, message));
       },
-      opened: () => this.listener?.opened(),
+      opened: () => {
+        this.listener?.opened();
+        this.probe();
+      },
       closed: () => this.listener?.closed(),
       failed,
     });
-    this.beat = setInterval(() => {
-      if (this.subscriber.redis) this.mark().catch(failed);
-    }, MARK_EVERY_MS);
+    this.beat = setInterval(() => this.probe(), MARK_EVERY_MS);
     this.beat.unref();
+  }
+
+  /** Whether the feed still carries what is announced; a mark that does not come back ends it. */
+  private probe(): void {
+    if (!this.subscriber.redis || !this.commands.redis) return;
+    this.mark().catch((error: unknown) => {
+      this.lastError = error instanceof Error ? error.message : String(error);
+    });
   }
 
   attachListener(listener: FeedListener): void {
@@ -168,12 +178,13 @@ export class RedisPartition implements Feed {
       if (run !== this.run) throw new Error('Commands and feed are on different servers.');
       return await within(ANSWER_MS, arrived, 'A mark');
     } catch (error) {
+      if (error instanceof LogError) throw error; // the mark was not made, which says nothing about the feed
       // This process may have been busy for so long that the mark waits in the socket: read it before judging.
       await turn();
       await turn();
       if (back) return back;
       if (this.subscriber.redis === subscriber) this.subscriber.reset();
-      throw error instanceof LogError ? error : new LogError('unavailable', 'A mark did not come back.', error);
+      throw new LogError('unavailable', 'A mark did not come back.', error);
     } finally {
       this.awaited.delete(token);
     }

@@ -76,7 +76,7 @@ export class RedisLog implements StreamLog {
       const stored = await this.appendTo(partition, share, key);
       for (const [i, place] of stored.entries()) places[(share[i] as [number, NewEvent])[0]] = place;
     };
-    if (key && this.partitions > 1) {
+    if (key && (this.partitions > 1 || shares.size === 0)) {
       // The key's home partition is asked first, with no events if need be: it alone sees every use of the key.
       const home = partitionOf(key.name, this.partitions);
       await appendShare(home, shares.get(home) ?? []);
@@ -184,6 +184,26 @@ export class RedisLog implements StreamLog {
     return ids.map((id) => ({ ...parsePosition(id), partition, epoch: Number(epoch) }));
   }
 
+  /**
+   * A position that a client made up may have a time that is too early for its number; then whole pages lie before it. They
+   * are passed over here, because a page that leads nowhere would be read again for ever.
+   */
+  private async pastForgedTime(
+    part: RedisPartition,
+    channel: string,
+    after: number,
+    full: number,
+    entries: Entry[],
+  ): Promise<RawEvent[]> {
+    let raw = parseEntries(entries, channel);
+    for (let end = raw.at(-1); end && raw.length >= full && end.seq <= after; end = raw.at(-1)) {
+      const from = `(${end.ms}-${end.seq}`;
+      const more = await part.query((redis) => redis.xrange(part.keys.stream(channel), from, '+', 'COUNT', full));
+      raw = parseEntries(more as Entry[], channel);
+    }
+    return raw;
+  }
+
   /** Time and head first, then for each channel its last number before its events: the order is what `missed` relies on. */
   private async page(
     partition: number,
@@ -212,7 +232,7 @@ export class RedisLog implements StreamLog {
       }
       const scores = (some.length > 0 ? answers.shift() : []) as (string | null)[];
       for (const [j, channel] of some.entries()) {
-        const raw = parseEntries((answers[j] ?? []) as Entry[], channel);
+        const raw = await this.pastForgedTime(part, channel, after, full, (answers[j] ?? []) as Entry[]);
         const end = raw.at(-1);
         if (end && raw.length >= full && end.seq < (horizon as Position).seq) horizon = { ms: end.ms, seq: end.seq };
         out.set(channel, {
@@ -264,7 +284,9 @@ const parseEntries = (entries: Entry[], channel: string): RawEvent[] =>
 
 /** An entry of another epoch counts while its number lies before the current one; beyond it is a future that was lost. */
 const keptOf = (raw: RawEvent[], head: Head, after: number, oldest: number): StoredEvent[] =>
-  raw.filter(({ epoch, seq, ms }) => seq > after && ms >= oldest && (epoch === head.epoch || seq <= head.base));
+  raw
+    .filter(({ epoch, seq, ms }) => seq > after && ms >= oldest && (epoch === head.epoch || seq <= head.base))
+    .map(({ epoch: _, ...event }) => event);
 
 const runPipeline = async (redis: ScriptedRedis, fill: (pipeline: ChainableCommander) => void): Promise<unknown[]> => {
   const pipeline = redis.pipeline();
