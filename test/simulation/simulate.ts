@@ -16,6 +16,8 @@ export interface SimulationOptions {
   readonly seconds: number;
   readonly replicas?: number;
   readonly partitions?: number;
+  /** How far the feeds lag at first; later by chance. */
+  readonly lagMs?: number;
   /** A rule to leave out, to see that it is missed. */
   readonly without?: Rule;
 }
@@ -124,6 +126,7 @@ export const simulate = async (options: SimulationOptions): Promise<SimulationRe
   const store = await open(options);
   const partitions = options.store === 'redis' ? 1 : (options.partitions ?? (options.store === 'cluster' ? 4 : 1));
   const replicas = Array.from({ length: options.replicas ?? 2 }, () => new FaultyLog(store.open(), options.without));
+  for (const replica of replicas) replica.lagMs = options.lagMs ?? 0;
   // Small mirrors and pages make followers read from the log, large ones let them be live: both, by seed.
   const sizes = random.pick([{ mirrorEvents: 8, pageEvents: 20 }, { mirrorEvents: 100, pageEvents: 100 }, {}]);
   const hubs = replicas.map((log) => new Hub(log, sizes));
