@@ -182,13 +182,9 @@ export class Hub {
     }
   }
 
+  /** Only in a turn, after everything was flushed: what waits in a group is what none of its members has. */
   private join(follower: Follower): void {
-    const group = follower.interest.group(follower.encoder);
-    const heads = this.heads();
-    // The newcomer has what is still waiting for the others.
-    this.counts.delivered.live += group.flush(heads);
-    this.waiting.delete(group);
-    group.join(follower, heads);
+    follower.interest.group(follower.encoder).join(follower, this.heads());
     this.behind.delete(follower);
   }
 

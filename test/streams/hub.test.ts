@@ -180,6 +180,36 @@ describe('what a follower is told', () => {
     }
   });
 
+  it('is told of a loss once, however many pages it takes to catch up', async () => {
+    const log = new WatchedLog();
+    const first = new Recorder(hubOn(log), { names: ['small'] });
+    await settled();
+    for (let i = 0; i < 30; i++)
+      await log.append([...events('big', `b${i}`), ...(i > 25 ? events('small', `s${i}`) : [])]);
+    const hub = new Hub(log, { mirrorEvents: 1, pageEvents: 8 });
+    hubs.push(hub);
+    const second = new Recorder(hub, { names: ['small', 'big'], cursor: `pos-${first.position}` });
+    await settled();
+    expect(log.reads).toBeGreaterThan(3);
+    expect(second.story.filter((text) => text.startsWith('!'))).toEqual(['!expired small']);
+    expect(second.story).toHaveLength(1 + 30 + 3);
+  });
+
+  it('is nothing when the store has forgotten the name of a channel that it follows', async () => {
+    const log = new MemoryLog({ limitsOf, maxNames: 2 });
+    const hub = hubOn(log);
+    const follower = new Recorder(hub, { names: ['a'] });
+    const pattern = new Recorder(hub, { patterns: ['a'] });
+    await settled();
+    await log.append(events('a', '1'));
+    for (const other of ['b', 'c', 'd']) await log.append(events(other, 'x'));
+    expect(await log.names('a')).toEqual([]);
+    await log.append(events('a', '2'));
+    await settled();
+    for (const { story } of [follower, pattern]) expect(story).toEqual(['1', '2']);
+    expect(hub.stats().gaps).toBe(0);
+  });
+
   it('is told again after a drop right after the notice, because the notice has no id', async () => {
     const log = new WatchedLog();
     const hub = hubOn(log);

@@ -45,6 +45,12 @@ const serve = async (extra: Record<string, string> = {}): Promise<RunningRedis> 
   return server;
 };
 
+const succeeds = (attempt: Promise<unknown>): Promise<boolean> =>
+  attempt.then(
+    () => true,
+    () => false,
+  );
+
 const stored = async (log: RedisLog, channel: string): Promise<readonly StoredEvent[]> =>
   (await log.read(log.partitionOf(channel), [channel], ORIGIN, 10_000)).channels.get(channel)?.events ?? [];
 
@@ -115,6 +121,17 @@ describe('on one server', () => {
     expect(acknowledged.length).toBeGreaterThan(20);
   }, 20_000);
 
+  it('answers a publish whose connection broke only when it can no longer appear', async () => {
+    const server = await serve();
+    const log = await open(server.url);
+    server.child.kill('SIGSTOP');
+    const begin = performance.now();
+    const answer = log.append([{ channel: 'a', data: '1' }]).catch((error: unknown) => error);
+    setTimeout(() => server.child.kill('SIGKILL'), 50);
+    expect(await answer).toMatchObject({ code: 'unavailable' });
+    expect(performance.now() - begin).toBeGreaterThan(1_990);
+  });
+
   it('does not take a pause for a loss', async () => {
     const server = await serve();
     const log = await open(server.url);
@@ -169,6 +186,8 @@ describe('on one server', () => {
     const server = await serve();
     const log = await open(server.url);
     const admin = connect(server.port);
+    const both = ['a', 'b'].map((channel) => ({ channel, data: 'before' }));
+    await log.append(both);
     await admin.set('sluice:{0}:s:b', 'not a stream');
     await admin.xadd('sluice:{0}:s:a', '99999999999999-1', 'd', 'from the future');
     await log.append([
@@ -268,14 +287,11 @@ describe('Sentinel', () => {
     await log.append([{ channel: 'a', data: '1' }]);
     await eventually(() => follower.story.length === 1);
     await connect(master.port).call('WAIT', 1, 1_000);
-    await control.call('SENTINEL', 'FAILOVER', 'main');
+    // A sentinel promotes a replica only once it has asked it how it is.
+    await eventually(() => succeeds(control.call('SENTINEL', 'FAILOVER', 'main')), 20_000);
     await eventually(() => follower.resyncs.length > 0, 20_000);
-    await eventually(async () => {
-      return log.append([{ channel: 'a', data: '2' }], { idempotency: { principal: 'p', key: 'k' } }).then(
-        () => true,
-        () => false,
-      );
-    }, 20_000);
+    const idempotency = { principal: 'p', key: 'k' };
+    await eventually(() => succeeds(log.append([{ channel: 'a', data: '2' }], { idempotency })), 20_000);
     await eventually(() => follower.story.includes('2'));
     expect(follower.story.filter((text) => text === '2')).toEqual(['2']);
     expect(follower.story[1]).toBe('!epoch_changed a');
@@ -299,11 +315,20 @@ describe('Cluster', () => {
     const places = await log.append(batch, { idempotency });
     expect(new Set(places.map(({ partition }) => partition)).size).toBe(4);
     expect(await log.append(batch, { idempotency })).toEqual(places);
-    const [only] = names.filter((name) => log.partitionOf(name) === 0);
-    await expect(log.append([{ channel: only as string, data: 'other' }], { idempotency })).rejects.toMatchObject({
-      code: 'conflict',
-    });
-    await eventually(() => first.story.length === 12);
+    for (const partition of [0, 1, 2, 3]) {
+      // A key that was used in one partition is taken in all of them.
+      const key = { principal: 'p', key: `only ${partition}` };
+      const [inside, outside] = [true, false].map((is) =>
+        names.find((name) => (log.partitionOf(name) === partition) === is),
+      );
+      await log.append([{ channel: inside as string, data: 'one' }], { idempotency: key });
+      await expect(
+        log.append([{ channel: outside as string, data: 'other' }], { idempotency: key }),
+      ).rejects.toMatchObject({
+        code: 'conflict',
+      });
+    }
+    await eventually(() => first.story.length === 16);
     first.following.close();
     await log.append(batch.map(({ channel }) => ({ channel, data: `${channel} again` })));
     const second = new Recorder(hub, { names, cursor: first.lastId });
@@ -335,14 +360,7 @@ describe('Cluster', () => {
     for (const admin of [target, source, ...admins])
       await admin.call('CLUSTER', 'SETSLOT', slot, 'NODE', ids[to] as string);
     await eventually(() => follower.resyncs.length > 0, 20_000);
-    await eventually(
-      () =>
-        log.append([{ channel: name, data: '2' }]).then(
-          () => true,
-          () => false,
-        ),
-      20_000,
-    );
+    await eventually(() => succeeds(log.append([{ channel: name, data: '2' }])), 20_000);
     await eventually(() => follower.story.includes('2'));
   }, 60_000);
 });
