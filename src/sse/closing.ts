@@ -1,0 +1,11 @@
+/**
+ * Why a stream ended; logs and metrics use these names.
+ *
+ *     client         the other side closed it
+ *     slow           nothing was taken for too long; it resumes by its id
+ *     token_expired  the token it was opened with has ended
+ *     draining       this gateway is about to stop
+ *     error          the socket failed
+ */
+export const CLOSE_REASONS = ['client', 'slow', 'token_expired', 'draining', 'error'] as const;
+export type CloseReason = (typeof CLOSE_REASONS)[number];
