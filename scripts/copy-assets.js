@@ -2,4 +2,4 @@
 import { cpSync } from 'node:fs';
 
 const out = process.argv[2] ?? 'dist';
-cpSync('src/streams/lua', `${out}/streams/lua`, { recursive: true });
+for (const room of ['streams', 'limits']) cpSync(`src/${room}/lua`, `${out}/${room}/lua`, { recursive: true });

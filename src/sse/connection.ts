@@ -69,6 +69,10 @@ export class Connection implements Ticker {
     headers: Readonly<Record<string, string>>,
     opened: (connection: Connection) => void,
   ): void {
+    if (res.destroyed) {
+      options.closed('client'); // it has left while we were asking whether it may come in
+      return;
+    }
     res.writeHead(200, { ...STREAM_HEADERS, ...headers });
     if (res.req.method === 'HEAD') {
       res.end();

@@ -64,6 +64,7 @@ export class Attachment implements FeedListener {
   private broken: number | undefined;
   private open = false;
   private caughtUp = false;
+  private everCaughtUp = false;
   private attaching = false;
   private dropWildcard = false;
 
@@ -77,6 +78,11 @@ export class Attachment implements FeedListener {
 
   get place(): Place {
     return { ...this.head, partition: this.partition, epoch: this.epoch ?? 0 };
+  }
+
+  /** It has been level with the store at least once. */
+  get loaded(): boolean {
+    return this.everCaughtUp;
   }
 
   stop(): void {
@@ -303,6 +309,7 @@ export class Attachment implements FeedListener {
     for (const mirror of fresh) this.finish(mirror, page);
     if (index && this.wildcard.state === 'wanted') this.wildcard.load(index);
     this.caughtUp = true;
+    this.everCaughtUp = true;
     this.hooks.changed();
   }
 

@@ -100,6 +100,11 @@ export class Hub {
     };
   }
 
+  /** Every partition has been level with the store at least once. */
+  get loaded(): boolean {
+    return this.attachments.every((attachment) => attachment.loaded);
+  }
+
   stats(): HubStats {
     const { delivered, resyncs, gaps } = this.counts;
     const followers = this.followers;

@@ -77,6 +77,17 @@ export interface Feed {
   close(): void;
 }
 
+export interface PartitionHealth {
+  /** Commands are answered and the feed is open. */
+  readonly up: boolean;
+  /** Since the last mark came back on the feed, in ms; undefined if none ever has. */
+  readonly markAgeMs: number | undefined;
+  readonly lastError: string | undefined;
+}
+
+/** What a log tells about its store: how long it took to answer. */
+export type ObserveStore = (what: 'append' | 'read' | 'mark', ms: number) => void;
+
 /**
  * Bounded, ordered, shared streams. One sequence of numbers per partition; a channel lives in one partition. Errors are
  * `LogError`s.
@@ -97,6 +108,8 @@ export interface StreamLog {
   names(pattern: string): Promise<string[]>;
   /** Store time as this replica knows it, in ms. */
   now(partition: number): number;
+  /** Per partition. */
+  health(): readonly PartitionHealth[];
   /** The replica's one feed of a partition. */
   subscribe(partition: number, listener: FeedListener): Feed;
   close(): Promise<void>;

@@ -14,6 +14,7 @@ import {
   type Mark,
   type NewEvent,
   type Page,
+  type PartitionHealth,
   type StoredEvent,
   type StreamLog,
 } from './log.ts';
@@ -91,6 +92,10 @@ export class MemoryLog implements StreamLog {
 
   now(): number {
     return this.clock();
+  }
+
+  health(): readonly PartitionHealth[] {
+    return this.parts.map(() => ({ up: true, markAgeMs: 0, lastError: undefined }));
   }
 
   subscribe(partition: number, listener: FeedListener): Feed {

@@ -78,6 +78,10 @@ export class FaultyLog implements StreamLog {
     return this.store().now(partition);
   }
 
+  health(): ReturnType<StreamLog['health']> {
+    return this.store().health();
+  }
+
   subscribe(partition: number, listener: FeedListener): Feed {
     const feed = new FaultyFeed(this, partition, listener, this.store, this.without);
     this.feeds.push(feed);

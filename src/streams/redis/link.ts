@@ -107,7 +107,7 @@ export class Link {
       this.dropped?.();
       this.hooks.failed?.(error);
     } finally {
-      redis?.disconnect();
+      if (redis && redis.status !== 'end') redis.disconnect();
     }
     return open;
   }

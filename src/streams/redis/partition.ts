@@ -1,7 +1,16 @@
 import { randomBytes, randomInt } from 'node:crypto';
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { APPEND_DEADLINE_MS, type Feed, type FeedListener, LogError, type Mark, type StoredEvent } from '../log.ts';
+import {
+  APPEND_DEADLINE_MS,
+  type Feed,
+  type FeedListener,
+  LogError,
+  type Mark,
+  type ObserveStore,
+  type PartitionHealth,
+  type StoredEvent,
+} from '../log.ts';
 import { MAX_EPOCH, type Position } from '../position.ts';
 import { StoreClock } from './clock.ts';
 import { PartitionKeys } from './keys.ts';
@@ -45,14 +54,6 @@ const isReply = (error: unknown): error is Error => error instanceof Error && er
 const isElsewhere = (error: unknown): boolean =>
   isReply(error) && /^(MOVED|ASK|READONLY|CLUSTERDOWN|MASTERDOWN)\b/.test(error.message);
 
-export interface PartitionHealth {
-  /** Commands are answered and the feed is open. */
-  readonly up: boolean;
-  /** Since the last mark came back on the feed, in ms; undefined if none ever has. */
-  readonly markAgeMs: number | undefined;
-  readonly lastError: string | undefined;
-}
-
 /**
  * One partition's two connections, both straight to its master: one for commands, and one subscriber that is ordered and
  * lossless while it lives. Everything rests on the second; marks that do not come back on it end it.
@@ -63,6 +64,7 @@ export class RedisPartition implements Feed {
   private readonly commands: Link;
   private readonly subscriber: Link;
   private readonly topic: string;
+  private readonly observe: ObserveStore;
   private readonly awaited = new Map<string, (mark: Mark) => void>();
   private readonly beat: NodeJS.Timeout;
   private listener: FeedListener | undefined;
@@ -70,7 +72,8 @@ export class RedisPartition implements Feed {
   private lastMark: number | undefined;
   private lastError: string | undefined;
 
-  constructor(settings: RedisSettings, partition: number, replica: string) {
+  constructor(settings: RedisSettings, partition: number, replica: string, observe: ObserveStore = () => {}) {
+    this.observe = observe;
     this.keys = new PartitionKeys(settings.keyPrefix, partition);
     this.topic = this.keys.replica(replica);
     const make = (name: string) => async (): Promise<Redis> => {
@@ -196,6 +199,11 @@ export class RedisPartition implements Feed {
 
   // Commands
 
+  /** The connection for commands while there is one. */
+  get current(): Redis | undefined {
+    return this.commands.redis;
+  }
+
   /** The connection for commands, or the error that says that it is away. Nothing is queued. */
   connection(): ScriptedRedis {
     const redis = this.commands.redis;
@@ -206,8 +214,11 @@ export class RedisPartition implements Feed {
   /** Runs a read; one that fails or takes too long changes nothing. */
   async query<T>(run: (redis: ScriptedRedis) => Promise<T>): Promise<T> {
     const redis = this.connection();
+    const begin = performance.now();
     try {
-      return await within(ANSWER_MS, run(redis), 'Reading from Redis');
+      const answer = await within(ANSWER_MS, run(redis), 'Reading from Redis');
+      this.observe('read', performance.now() - begin);
+      return answer;
     } catch (error) {
       if (isElsewhere(error) && this.commands.redis === redis) this.commands.reset();
       throw new LogError('unavailable', 'The event store did not answer.', error);
@@ -223,8 +234,11 @@ export class RedisPartition implements Feed {
     const deadline = this.clock.now() + APPEND_DEADLINE_MS;
     for (let attempt = 1; ; attempt++) {
       const redis = this.connection();
+      const begin = performance.now();
       try {
-        return await this.beforeDeadline(run(redis, deadline), deadline);
+        const answer = await this.beforeDeadline(run(redis, deadline), deadline);
+        this.observe('append', performance.now() - begin);
+        return answer;
       } catch (error) {
         if (!isReply(error)) throw new LogError('unavailable', 'The event store did not answer in time.', error);
         const code = error.message.split(' ', 1)[0];
@@ -268,7 +282,9 @@ export class RedisPartition implements Feed {
       const fresh = String(randomInt(MAX_EPOCH + 1));
       const call = redis.sluiceMark(2, this.keys.meta, this.keys.last, this.topic, token, fresh, String(broken ?? ''));
       const [, , , now, run] = await within(ANSWER_MS, call, 'A mark');
-      this.clock.learn(sent, performance.now(), Number(now));
+      const back = performance.now();
+      this.clock.learn(sent, back, Number(now));
+      this.observe('mark', back - sent);
       return { run };
     } catch (error) {
       if (this.commands.redis === redis && (!isReply(error) || isElsewhere(error))) this.commands.reset();

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { ChainableCommander } from 'ioredis';
+import type { ChainableCommander, Redis } from 'ioredis';
 import { matchesPattern } from '../channel-name.ts';
 import { fingerprint, idempotencyName, principalName } from '../fingerprint.ts';
 import {
@@ -13,13 +13,15 @@ import {
   MAX_IDEMPOTENCY_KEYS,
   MAX_NAMES,
   type NewEvent,
+  type ObserveStore,
   type Page,
+  type PartitionHealth,
   type StoredEvent,
   type StreamLog,
 } from '../log.ts';
 import { partitionOf } from '../partition-of.ts';
 import type { Place, Position } from '../position.ts';
-import { type PartitionHealth, parsePosition, parsePrev, RedisPartition } from './partition.ts';
+import { parsePosition, parsePrev, RedisPartition } from './partition.ts';
 import type { ScriptedRedis } from './scripts.ts';
 import type { RedisSettings } from './settings.ts';
 
@@ -31,6 +33,7 @@ export interface RedisLogOptions {
   readonly maxNames?: number;
   readonly maxIdempotencyKeys?: number;
   readonly idempotencyMs?: number;
+  readonly observe?: ObserveStore;
 }
 
 type Entry = [id: string, fields: ['e', string, 'p', string, 'd', string]];
@@ -51,7 +54,10 @@ export class RedisLog implements StreamLog {
     this.options = options;
     this.partitions = settings.partitions;
     this.limitsOf = options.limitsOf;
-    this.parts = Array.from({ length: this.partitions }, (_, i) => new RedisPartition(settings, i, replica));
+    this.parts = Array.from(
+      { length: this.partitions },
+      (_, i) => new RedisPartition(settings, i, replica, options.observe),
+    );
   }
 
   partitionOf(channel: string): number {
@@ -133,7 +139,19 @@ export class RedisLog implements StreamLog {
     return part;
   }
 
-  health(): PartitionHealth[] {
+  /**
+   * The connection for commands to the first partition's server while there is one, for small state that needs no
+   * stream. Keys there begin with `sharedPrefix`.
+   */
+  connection(): Redis | undefined {
+    return this.part(0).current;
+  }
+
+  get sharedPrefix(): string {
+    return `${this.options.settings.keyPrefix}{0}:`;
+  }
+
+  health(): readonly PartitionHealth[] {
     return this.parts.map((part) => part.health());
   }
 

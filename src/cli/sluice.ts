@@ -1,0 +1,80 @@
+#!/usr/bin/env node
+import { Command, InvalidArgumentError } from 'commander';
+import { ConfigError } from '../config/config-error.ts';
+import { type Flags, flagOptions } from '../config/text-sources.ts';
+import { serve } from '../main.ts';
+import { version } from '../version.ts';
+import { type PublishOptions, publishTo } from './publish.ts';
+import { type RemoteOptions, remoteOf } from './remote.ts';
+import { type TailOptions, tail } from './tail.ts';
+import { makeToken, type TokenOptions } from './token.ts';
+import { UsageError } from './usage-error.ts';
+
+const list = (value: string, before: string[]): string[] => [...before, ...value.split(',')];
+
+const positive = (value: string): number => {
+  if (!/^[1-9]\d{0,8}$/.test(value)) throw new InvalidArgumentError('It must be a whole number above 0.');
+  return Number(value);
+};
+
+const withRemote = (command: Command): Command =>
+  command
+    .option('--url <url>', 'where the gateway is (SLUICE_URL, else http://127.0.0.1:8080)')
+    .option('--token <token>', 'the token to use (SLUICE_TOKEN)');
+
+const program = new Command('sluice')
+  .description('One gate for every event stream of an AI agent platform.')
+  .version(version());
+
+const serving = program
+  .command('serve')
+  .description('run the gateway; every setting may also stand in sluice.yaml or in the environment')
+  .action((flags: Flags) => serve(flags));
+for (const { flags, description } of flagOptions()) serving.option(flags, description);
+
+program
+  .command('token')
+  .description('sign a token with the configured key')
+  .requiredOption('--sub <name>', 'who it is for')
+  .option('--subscribe <patterns>', 'channels that may be followed, e.g. "content.*,agent.#"', list, [])
+  .option('--publish <patterns>', 'channels that may be published to', list, [])
+  .option('--scope <scopes>', 'capabilities, ors, agents, responses, admin', list, [])
+  .option('--agent <uris>', 'agents that may be spoken for, e.g. agent://default/writer', list, [])
+  .option('--ttl <time>', 'how long it is good for', '24h')
+  .option('--config <file>', 'the settings file')
+  .action((options: TokenOptions) => {
+    console.log(makeToken(options));
+  });
+
+withRemote(program.command('publish'))
+  .description('publish an event and print its id')
+  .argument('<channel>')
+  .argument('<data>', 'JSON, or text; - reads it from standard input')
+  .option('--type <type>', 'message, status, capability_response or error')
+  .option('--agent-id <uri>', 'the agent it comes from')
+  .option('--correlation-id <id>', 'the request it belongs to')
+  .option('--idempotency-key <key>', 'publish once, however often this is repeated')
+  .action(async (channel: string, data: string, options: PublishOptions & RemoteOptions) => {
+    console.log(await publishTo(remoteOf(options), channel, data, options));
+  });
+
+withRemote(program.command('tail'))
+  .description('follow channels; reconnects by itself and says when events were lost')
+  .argument('<channels>', 'names and patterns with commas between them, e.g. "content.*,agent.status"')
+  .option('--after <id>', 'go on after this event id')
+  .option('--count <n>', 'end after so many events', positive)
+  .option('--json', 'print the whole events')
+  .action((channels: string, options: TailOptions & RemoteOptions) =>
+    tail(remoteOf(options), channels, options, console.log, console.error),
+  );
+
+try {
+  await program.parseAsync();
+  process.exitCode = 0;
+} catch (error) {
+  const lines =
+    error instanceof ConfigError ? error.problems : [error instanceof Error ? error.message : String(error)];
+  for (const line of lines) console.error(line);
+  if (!(error instanceof UsageError || error instanceof ConfigError)) process.exitCode = 1;
+  else process.exitCode = 2;
+}

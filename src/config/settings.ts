@@ -1,0 +1,301 @@
+import { resolve } from 'node:path';
+import { readPublicKey } from './public-key.ts';
+import { choice, type Derived, integer, list, type Setting, text, toggle } from './setting.ts';
+
+const file = { expects: 'a file that can be read', schema: { format: 'readable-file' } } as const;
+const absolute = (path: string, directory: string): string => resolve(directory, path);
+const httpUrl = {
+  expects: 'an http:// or https:// URL without credentials and fragment',
+  schema: { format: 'http-url' },
+} as const;
+const anyText = { expects: 'text', schema: { maxLength: 1024 } } as const;
+
+/** Open while nobody but the owner of this machine can come in. */
+const whileOpen: Derived<boolean> = {
+  words: 'true while no key is configured or the host is loopback, else false',
+  from: ({ keyConfigured, loopback }) => !keyConfigured || loopback,
+};
+
+const MILLION = 1_000_000;
+const DAY_SECONDS = 86_400;
+
+/**
+ * Every setting of the daemon, by its path in the file. An entry here is all that a new one needs; `npm run docs` then
+ * writes it into the reference page.
+ */
+export const SETTINGS = {
+  port: integer({
+    env: 'PORT',
+    default: 8080,
+    min: 0,
+    max: 65_535,
+    zero: 'any free port',
+    describe: 'The port to listen on.',
+  }),
+  host: text({
+    env: 'HOST',
+    default: '127.0.0.1',
+    expects: 'a host name or an IP address',
+    schema: { pattern: '^[A-Za-z0-9._:-]{1,253}$' },
+    describe: 'The address to listen on; without a key it must be loopback.',
+  }),
+  publicUrl: text({
+    ...httpUrl,
+    describe: 'Where clients find the gateway, if a proxy makes that another address than the one it listens on.',
+  }),
+  namespace: text({
+    default: 'default',
+    expects: 'a name of letters, digits, ".", "_" and "-" that begins with a letter or digit',
+    schema: { pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$' },
+    describe: 'Events that no agent has sent come from agent://<namespace>/gateway.',
+  }),
+  trustProxy: list({
+    max: 100,
+    each: {
+      expects: 'an IP address, a subnet such as 10.0.0.0/8, or loopback, linklocal or uniquelocal',
+      schema: { format: 'proxy' },
+    },
+    describe: 'The proxies whose X-Forwarded-* headers are believed.',
+  }),
+
+  'redis.url': text({
+    env: 'REDIS_URL',
+    secret: true,
+    show: (url) => url.replace(/\/\/.*@/, '//***@'),
+    expects: 'redis://host:port/db, redis+sentinel://host,host/master or redis+cluster://host,host (rediss for TLS)',
+    schema: { format: 'redis-url' },
+    describe:
+      'The Redis 7 that all replicas share; without one the store is in memory and there can be only one replica.',
+  }),
+  'redis.keyPrefix': text({
+    default: 'sluice:',
+    expects: 'at most 64 visible characters without braces',
+    schema: { pattern: '^[!-z|~]{1,64}$' },
+    describe: 'In front of every key, so that several gateways can share a Redis.',
+  }),
+  'redis.partitions': integer({
+    min: 1,
+    max: 16,
+    describe:
+      'How many sequences the channels are spread over: 4 with a cluster and 1 otherwise, fixed for the life of the data.',
+  }),
+  'redis.tls.ca': text({
+    ...file,
+    resolve: absolute,
+    describe: 'PEM file of the authorities that Redis is checked against.',
+  }),
+  'redis.tls.cert': text({ ...file, resolve: absolute, describe: 'PEM file of the certificate that Redis is shown.' }),
+  'redis.tls.key': text({ ...file, resolve: absolute, describe: 'PEM file of the key of that certificate.' }),
+  'redis.sentinel.username': text({ ...anyText, describe: 'The user at the sentinels, if they ask for one.' }),
+  'redis.sentinel.password': text({
+    ...anyText,
+    secret: true,
+    describe: 'The password at the sentinels, if they ask for one.',
+  }),
+
+  'jwt.secret': text({
+    secret: true,
+    expects: 'text of at least 32 characters',
+    schema: { minLength: 32, maxLength: 4096 },
+    describe: 'Key of tokens that are signed with HS256.',
+  }),
+  'jwt.publicKeys': list({
+    secret: true, // a private key may stand here by mistake
+    max: 32,
+    each: {
+      expects: 'a public key for RS256 (2048 bits or more) or ES256 as PEM, or the file of one',
+      schema: { format: 'public-key' },
+    },
+    resolve: readPublicKey,
+    describe: 'Public keys of tokens that are signed with RS256 or ES256.',
+  }),
+  'jwt.jwksUrl': text({ ...httpUrl, describe: "Where the key set of the tokens' issuer is found." }),
+  'jwt.issuer': text({ ...anyText, describe: 'The claim iss that tokens must have.' }),
+  'jwt.audience': text({ ...anyText, describe: 'The claim aud that tokens must have.' }),
+  'jwt.clockToleranceSeconds': integer({
+    default: 5,
+    min: 0,
+    max: 300,
+    describe: "How far the clock of the tokens' issuer may be off.",
+  }),
+  'auth.cookie.sameSite': choice({
+    of: ['lax', 'strict', 'none'],
+    default: 'lax',
+    describe: 'SameSite of the session cookie; none forces Secure.',
+  }),
+  'auth.cookie.secure': toggle({
+    default: {
+      words: 'false while the host is loopback and neither publicUrl is https:// nor SameSite none, else true',
+      from: ({ loopback, https, crossSite }) => crossSite || https || !loopback,
+    },
+    describe: 'Whether browsers send the session cookie over TLS only.',
+  }),
+  'auth.ticketSecret': text({
+    secret: true,
+    expects: 'text of at least 32 characters',
+    schema: { minLength: 32, maxLength: 4096 },
+    describe: 'Key of the tickets, the same on all replicas; jwt.secret if absent.',
+  }),
+  'cors.origins': list({
+    max: 1000,
+    each: { expects: 'an origin such as https://app.example.com', schema: { format: 'origin' } },
+    describe: 'Origins whose pages may use the gateway, with cookies too.',
+  }),
+
+  'limits.maxConnections': integer({
+    env: 'SLUICE_MAX_CONNECTIONS',
+    default: 10_000,
+    min: 0,
+    max: MILLION,
+    zero: 'no limit',
+    describe: 'Open event streams of one replica.',
+  }),
+  'limits.maxConnectionsPerPrincipal': integer({
+    env: 'SLUICE_MAX_CONNECTIONS_PER_PRINCIPAL',
+    default: 100,
+    min: 0,
+    max: MILLION,
+    zero: 'no limit',
+    describe: 'Open GET event streams of one principal over all replicas.',
+  }),
+  'limits.maxEventsPerSecond': integer({
+    env: 'SLUICE_MAX_EVENTS_PER_SECOND',
+    default: 1000,
+    min: 0,
+    max: MILLION,
+    zero: 'no limit',
+    describe: 'Events per second that one connection is sent; what exceeds it comes later and is not lost.',
+  }),
+  'limits.maxPublishPerSecond': integer({
+    env: 'SLUICE_MAX_PUBLISH_PER_SECOND',
+    default: 10_000,
+    min: 0,
+    max: MILLION,
+    zero: 'no limit',
+    describe: 'Events per second that one principal may publish over all replicas.',
+  }),
+  'limits.maxEventBytes': integer({
+    env: 'SLUICE_MAX_EVENT_BYTES',
+    default: 65_536,
+    min: 0,
+    max: 8_388_608,
+    zero: 'only the limit of the whole body',
+    describe: 'Bytes of a published event.',
+  }),
+  'limits.maxEventsPerPost': integer({
+    env: 'SLUICE_MAX_EVENTS_PER_POST',
+    default: 1000,
+    min: 0,
+    max: 100_000,
+    zero: 'no limit',
+    describe: 'Events that one POST may publish.',
+  }),
+  'limits.maxChannelsPerStream': integer({
+    env: 'SLUICE_MAX_CHANNELS_PER_STREAM',
+    default: 500,
+    min: 0,
+    max: 100_000,
+    zero: 'no limit',
+    describe: 'Channels and patterns that one GET may follow.',
+  }),
+
+  'buffer.events': integer({
+    default: 100,
+    min: 0,
+    max: MILLION,
+    zero: 'none',
+    describe: 'Events that a channel keeps for those who come back, where no manifest says otherwise.',
+  }),
+  'buffer.seconds': integer({
+    default: 300,
+    min: 1,
+    max: 30 * DAY_SECONDS,
+    describe: 'How long a channel keeps them.',
+  }),
+  'channels.allowUndeclared': toggle({
+    default: whileOpen,
+    describe: 'Whether channels may be used that no manifest declares.',
+  }),
+  'ossa.heartbeatSeconds': integer({
+    default: 30,
+    min: 1,
+    max: 3600,
+    describe: 'Seconds between the heartbeats of an OSSA stream, where no manifest says otherwise.',
+  }),
+  'ossa.retryMs': integer({
+    default: 3000,
+    min: 1,
+    max: 3_600_000,
+    describe:
+      'Milliseconds after which a client that lost an OSSA stream comes back, where no manifest says otherwise.',
+  }),
+  'ors.public': toggle({ default: whileOpen, describe: 'Whether the ORS routes need no token.' }),
+  'metrics.public': toggle({ default: whileOpen, describe: 'Whether /metrics needs no token.' }),
+
+  'shutdown.delaySeconds': integer({
+    default: 0,
+    min: 0,
+    max: 300,
+    zero: 'none',
+    describe:
+      'Seconds between the signal to stop and the end of listening, in which the replica says that it is not ready.',
+  }),
+  'shutdown.graceSeconds': integer({
+    default: 20,
+    min: 0,
+    max: 3600,
+    zero: 'none',
+    describe: 'Seconds that open streams and requests then have to end.',
+  }),
+  'log.level': choice({
+    env: 'LOG_LEVEL',
+    of: ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
+    default: 'info',
+    describe: 'The least important messages that are logged.',
+  }),
+  'log.format': choice({
+    of: ['json', 'pretty'],
+    default: {
+      words: 'pretty while no key is configured, else json',
+      from: ({ keyConfigured }) => (keyConfigured ? 'json' : 'pretty'),
+    },
+    describe: 'One JSON object per line, or lines for people.',
+  }),
+} as const satisfies Readonly<Record<string, Setting<unknown>>>;
+
+export type SettingPath = keyof typeof SETTINGS;
+
+export const SETTING_PATHS = Object.keys(SETTINGS) as readonly SettingPath[];
+
+export const isSettingPath = (path: string): path is SettingPath => Object.hasOwn(SETTINGS, path);
+
+/** The entry without its own type, for code that treats all alike. */
+export const settingAt = (path: SettingPath): Setting<unknown> => SETTINGS[path] as Setting<unknown>;
+
+const words = (path: string): string[] =>
+  path
+    .replace(/([a-z])([A-Z])/g, '$1.$2')
+    .toLowerCase()
+    .split('.');
+
+export const variableOf = (path: SettingPath): string =>
+  settingAt(path).env ?? `SLUICE_${words(path).join('_').toUpperCase()}`;
+
+export const flagOf = (path: SettingPath): string | undefined =>
+  settingAt(path).secret ? undefined : `--${words(path).join('-')}`;
+
+/** What a value that has passed the check, or the default, is like. */
+type ValueAt<P extends SettingPath> = (typeof SETTINGS)[P] extends Setting<infer T> ? T : never;
+
+type Head<P> = P extends `${infer H}.${string}` ? H : P;
+type Tail<P, H extends string> = P extends `${H}.${infer R}` ? R : never;
+type Tree<Prefix extends string, P extends string> = {
+  readonly [H in Head<P> & string]: [Tail<P, H>] extends [never]
+    ? `${Prefix}${H}` extends SettingPath
+      ? ValueAt<`${Prefix}${H}`>
+      : never
+    : Tree<`${Prefix}${H}.`, Tail<P, H>>;
+};
+
+/** All settings as the file nests them. */
+export type SettingValues = Tree<'', SettingPath>;

@@ -1,0 +1,239 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Request } from 'express';
+import type { Logger } from 'pino';
+import { makeApp } from './app.ts';
+import { AuthError } from './auth/auth-error.ts';
+import { Authenticator } from './auth/authenticate.ts';
+import { MemoryFirstUse } from './auth/first-use.ts';
+import { JwksKeys } from './auth/jwks.ts';
+import { FixedKeys, type KeySource, publicKey, secretKey } from './auth/keys.ts';
+import { SCOPES } from './auth/principal.ts';
+import { RedisFirstUse } from './auth/redis-first-use.ts';
+import { authRoutes } from './auth/routes.ts';
+import { SessionCookie } from './auth/session.ts';
+import { Tickets } from './auth/tickets.ts';
+import { mintToken } from './auth/token.ts';
+import { Verifier } from './auth/verifier.ts';
+import type { Config } from './config/config.ts';
+import { redisSettings } from './config/redis.ts';
+import { corsFor } from './cors.ts';
+import { Connections } from './limits/connections.ts';
+import { EventRate } from './limits/event-rate.ts';
+import { PublishRate } from './limits/publish-rate.ts';
+import { requestLogger } from './ops/logging.ts';
+import { Metrics } from './ops/metrics.ts';
+import { opsRoutes } from './ops/routes.ts';
+import { parseTraceparent } from './ops/traceparent.ts';
+import { ossaDialect } from './protocols/ossa/dialect.ts';
+import { ossaRoutes } from './protocols/ossa/routes.ts';
+import type { ChannelStream } from './sse/channel-stream.ts';
+import { TimerWheel } from './sse/timer-wheel.ts';
+import { Hub } from './streams/hub.ts';
+import type { LimitsOf, StreamLog } from './streams/log.ts';
+import { MemoryLog } from './streams/memory-log.ts';
+import { RedisLog } from './streams/redis/redis-log.ts';
+import { version } from './version.ts';
+
+const DAY_SECONDS = 86_400;
+/** Clients that a stopping replica sends away come back spread over this time. */
+const RETURN_WITHIN_MS = 5_000;
+
+export interface GatewayOptions {
+  readonly config: Config;
+  readonly logger: Logger;
+}
+
+/** The composition root: every part of the daemon is made and wired here, once, and nowhere else. */
+export class Gateway {
+  readonly log: StreamLog;
+  readonly hub: Hub;
+  readonly metrics = new Metrics();
+  private readonly config: Config;
+  private readonly logger: Logger;
+  private readonly server: Server;
+  private readonly wheel = new TimerWheel().start();
+  private readonly connections: Connections;
+  private readonly streams = new Set<ChannelStream>();
+  /** Made at every start while no key is configured. */
+  private readonly ownSecret: string | undefined;
+  private draining = false;
+
+  constructor({ config, logger }: GatewayOptions) {
+    this.config = config;
+    this.logger = logger;
+    this.ownSecret = config.keyConfigured ? undefined : randomBytes(32).toString('base64url');
+    const replica = randomUUID();
+    const { limits } = config;
+
+    const limitsOf: LimitsOf = () => ({ events: config.buffer.events, ageMs: config.buffer.seconds * 1_000 });
+    const settings = redisSettings(config);
+    const shared = settings && new RedisLog({ settings, limitsOf, replica, observe: this.metrics.observeStore });
+    this.log = shared ?? new MemoryLog({ limitsOf });
+    this.hub = new Hub(this.log);
+
+    const failed = (error: unknown): void => logger.warn({ err: error }, 'Limits are counted by this replica alone.');
+    const counts = shared && { redis: () => shared.connection(), keyPrefix: shared.sharedPrefix };
+    this.connections = new Connections({
+      total: limits.maxConnections,
+      perPrincipal: limits.maxConnectionsPerPrincipal,
+      replica,
+      failed,
+      ...counts,
+    });
+    const publishRate = new PublishRate({ perSecond: limits.maxPublishPerSecond, failed, ...counts });
+
+    const firstUse = shared
+      ? new RedisFirstUse({
+          keyPrefix: shared.sharedPrefix,
+          run: async (command, ...args) => {
+            const redis = shared.connection();
+            if (!redis) throw new Error('Redis is away.');
+            return redis.call(command, ...args);
+          },
+        })
+      : new MemoryFirstUse();
+    const tickets = new Tickets({ key: this.ticketKey(), firstUse });
+    const verifier = new Verifier({
+      keys: this.keys(),
+      clockToleranceSeconds: config.jwt.clockToleranceSeconds,
+      ...(config.jwt.issuer !== undefined && { issuer: config.jwt.issuer }),
+      ...(config.jwt.audience !== undefined && { audience: config.jwt.audience }),
+    });
+    const authenticator = new Authenticator({
+      verifier,
+      tickets,
+      requireTls: process.env.NODE_ENV === 'production',
+      allowedOrigins: config.cors.origins,
+    });
+    const requireAdmin = async (req: Request): Promise<void> => {
+      const principal = await authenticator.require(req);
+      if (!principal.scopes.has('admin')) throw new AuthError('forbidden', 'This needs the scope admin.');
+    };
+
+    const agentId = `agent://${config.namespace}/gateway`;
+    const app = makeApp({
+      trustProxy: config.trustProxy,
+      before: [requestLogger({ logger }), corsFor(config.cors.origins)],
+      ops: opsRoutes({
+        version: version(),
+        metrics: this.metrics,
+        metricsPublic: config.metrics.public,
+        authenticate: (req) => authenticator.authenticate(req),
+        requireAdmin,
+        health: {
+          store: () => this.log.health(),
+          loaded: () => this.hub.loaded,
+          draining: () => this.draining,
+        },
+      }),
+      auth: authRoutes({ authenticator, tickets, cookie: new SessionCookie(config.auth.cookie) }),
+      ossa: ossaRoutes({
+        authenticator,
+        hub: this.hub,
+        wheel: this.wheel,
+        dialect: ossaDialect(agentId),
+        heartbeatSeconds: config.ossa.heartbeatSeconds,
+        retryMs: config.ossa.retryMs,
+        maxChannels: limits.maxChannelsPerStream,
+        publishing: {
+          log: this.log,
+          maxEventBytes: limits.maxEventBytes,
+          maxEvents: limits.maxEventsPerPost,
+          isDeclared: () => config.channels.allowUndeclared,
+          agentOf: () => agentId,
+          admit: (principal, events) => publishRate.take(principal, events),
+        },
+        acquire: (principal) => this.connections.acquire(principal),
+        pace: () => new EventRate(limits.maxEventsPerSecond),
+        opened: (stream) => this.streams.add(stream),
+        closed: (stream, reason) => {
+          this.streams.delete(stream);
+          this.metrics.closed(reason);
+          if (reason === 'slow') logger.warn('A stream was cut because its reader took nothing.');
+        },
+        traceparentOf: (header) => parseTraceparent(header)?.text,
+        published: (events, seconds) => this.metrics.published(events, seconds),
+      }),
+    });
+    this.metrics.watch({
+      hub: () => this.hub.stats(),
+      store: () => this.log.health(),
+      connections: () => this.connections.size,
+    });
+    this.server = createServer({ keepAlive: true, noDelay: true }, app);
+    this.server.requestTimeout = 60_000; // of the request itself; a stream's answer may last for ever
+  }
+
+  /** Listens; resolves to the address. */
+  async start(): Promise<string> {
+    const { host, port } = this.config;
+    await new Promise<void>((resolve, reject) => {
+      this.server.once('error', reject);
+      this.server.listen(port, host, () => {
+        this.server.off('error', reject);
+        resolve();
+      });
+    });
+    return this.url;
+  }
+
+  get url(): string {
+    const { address, port, family } = this.server.address() as AddressInfo;
+    return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
+  }
+
+  /** A token that may do everything, for whoever has started a gateway without a key. */
+  ownToken(): string | undefined {
+    if (this.ownSecret === undefined) return undefined;
+    const channels = { subscribe: ['#'], publish: ['#'] };
+    return mintToken(this.ownSecret, { sub: 'owner', scope: SCOPES.join(' '), channels }, DAY_SECONDS);
+  }
+
+  /**
+   * Not ready at once; goes on serving for the delay, so that whoever balances the load notices; then sends the streams
+   * away, each to come back at another moment, and waits for what is left.
+   */
+  async stop(): Promise<void> {
+    if (this.draining) return;
+    this.draining = true;
+    const { delaySeconds, graceSeconds } = this.config.shutdown;
+    await sleep(delaySeconds * 1_000);
+    const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
+    for (const stream of this.streams) stream.drain(this.config.ossa.retryMs + Math.random() * RETURN_WITHIN_MS);
+    this.server.closeIdleConnections();
+    const late = new AbortController();
+    await Promise.race([closed, sleep(graceSeconds * 1_000, undefined, { signal: late.signal }).catch(() => {})]);
+    late.abort();
+    this.server.closeAllConnections();
+    await closed;
+    this.hub.close();
+    this.wheel.stop();
+    await this.connections.close();
+    await this.log.close();
+    this.logger.info('The gateway has stopped.');
+  }
+
+  private keys(): KeySource[] {
+    const { secret, publicKeys, jwksUrl } = this.config.jwt;
+    const fixed = [
+      ...[secret ?? this.ownSecret].flatMap((text) => (text === undefined ? [] : [secretKey(text)])),
+      ...publicKeys.map((pem) => publicKey(pem)),
+    ];
+    return [
+      ...(fixed.length > 0 ? [new FixedKeys(fixed)] : []),
+      ...(jwksUrl === undefined ? [] : [new JwksKeys({ url: jwksUrl })]),
+    ];
+  }
+
+  private ticketKey(): string | Uint8Array {
+    const key = this.config.auth.ticketSecret ?? this.config.jwt.secret ?? this.ownSecret;
+    if (key !== undefined) return key;
+    if (this.config.redis.url !== undefined) {
+      this.logger.warn('Tickets are good on the replica that issued them only: set auth.ticketSecret to share them.');
+    }
+    return randomBytes(32);
+  }
+}

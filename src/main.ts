@@ -1,0 +1,58 @@
+import { redactUrl } from './auth/redact.ts';
+import { loadConfig } from './config/config.ts';
+import { describe } from './config/describe.ts';
+import type { Flags } from './config/text-sources.ts';
+import { Gateway } from './gateway.ts';
+import { makeLogger } from './ops/logging.ts';
+import { version } from './version.ts';
+
+/** What a newcomer needs to see something within a minute. */
+const welcome = (url: string, token: string): string => `
+Sluice ${version()} listens on ${url} with an embedded store, for this machine only. No key is configured, so it has
+made one for this run; this token may do everything and is good for 24 hours:
+
+  ${token}
+
+Follow a channel, in a browser or a terminal:
+
+  ${url}/events?channels=demo&token=${token}
+
+Publish to it from another terminal:
+
+  curl ${url}/events -H "Authorization: Bearer ${token}" \\
+    -d '{"channel":"demo","data":{"hello":"world"}}'
+
+`;
+
+/** The process: reads the settings, builds, listens, and stops in order when told to. */
+export const serve = async (flags: Flags): Promise<void> => {
+  const { config, warnings } = loadConfig({ flags });
+  const logger = makeLogger({ level: config.log.level, format: config.log.format, redactUrl });
+  for (const warning of warnings) logger.warn(warning);
+  logger.debug({ settings: describe(config) }, 'These settings are in force.');
+
+  const gateway = new Gateway({ config, logger });
+  const url = await gateway.start();
+  logger.info(
+    { url, version: version(), store: config.redis.url === undefined ? 'embedded' : 'redis' },
+    'The gateway is listening.',
+  );
+  const token = gateway.ownToken();
+  if (token !== undefined) process.stdout.write(welcome(url, token));
+
+  let stopping = false;
+  const stop = (signal: NodeJS.Signals): void => {
+    if (stopping) process.exit(1); // asked twice: at once
+    stopping = true;
+    logger.info({ signal }, 'The gateway is about to stop.');
+    gateway.stop().then(
+      () => process.exit(0),
+      (error: unknown) => {
+        logger.error({ err: error }, 'The gateway did not stop in order.');
+        process.exit(1);
+      },
+    );
+  };
+  process.on('SIGTERM', stop);
+  process.on('SIGINT', stop);
+};

@@ -1,0 +1,34 @@
+import { pino } from 'pino';
+
+/** Headers that carry what nobody may read in a log, in requests and answers. */
+const SECRET_HEADERS: ReadonlySet<string> = new Set([
+  'authorization',
+  'proxy-authorization',
+  'x-api-key',
+  'apikey',
+  'cookie',
+  'set-cookie',
+  'x-secrets',
+  'rawheaders', // node's list of names and values
+]);
+
+/** Deeper than headers ever are, and an end for whatever goes round in circles. */
+const DEPTH = 5;
+
+/**
+ * A log record without secrets, however their names are written; what has none is given back as it is. pino's own
+ * redaction takes paths, whose wildcards would cost each line more than all the rest of it.
+ */
+export const scrub = (value: unknown, depth = 0): unknown => {
+  if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value) || depth > DEPTH) return value;
+  if (value instanceof Error) return scrub(pino.stdSerializers.err(value), depth); // a copy would lose message and stack
+  let copy: Record<string, unknown> | undefined;
+  for (const [key, inner] of Object.entries(value)) {
+    const clean = SECRET_HEADERS.has(key.toLowerCase()) ? '***' : scrub(inner, depth + 1);
+    if (clean === inner) continue;
+    copy ??= { ...value };
+    copy[key] = clean;
+  }
+  if (!copy) return value;
+  return Array.isArray(value) ? value.map((_, i) => (copy as Record<string, unknown>)[i]) : copy;
+};

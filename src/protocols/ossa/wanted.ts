@@ -1,0 +1,42 @@
+import { maySubscribe, type Principal } from '../../auth/principal.ts';
+import { hasWildcard, isChannelName, isChannelPattern } from '../../streams/channel-name.ts';
+import { Problem } from '../problem.ts';
+
+export interface WantedChannels {
+  readonly names: readonly string[];
+  readonly patterns: readonly string[];
+  /** All of them as they were asked for. */
+  readonly channels: readonly string[];
+}
+
+const HINT = 'In a URL "#" is written "%23" or "**".';
+
+/** The parameter `channels`: names and patterns with commas between them. */
+export const parseWanted = (text: string | undefined, most: number): WantedChannels => {
+  if (text === undefined || text === '') {
+    throw new Problem('PROTOCOL_ERROR', 'Name the channels to follow: /events?channels=a,b.');
+  }
+  const channels = [...new Set(text.split(',').map((part) => part.replace(/(^|\.)\*\*$/, '$1#')))];
+  if (most > 0 && channels.length > most) {
+    throw new Problem('PROTOCOL_ERROR', `A stream may follow ${most} channels, not ${channels.length}.`);
+  }
+  for (const channel of channels) {
+    if (isChannelPattern(channel)) continue;
+    const empty = channel.split('.').includes('') ? ` It has an empty segment. ${HINT}` : '';
+    throw new Problem('PROTOCOL_ERROR', `${JSON.stringify(channel)} is neither a channel nor a pattern.${empty}`);
+  }
+  return {
+    channels,
+    names: channels.filter((channel) => !hasWildcard(channel) && isChannelName(channel)),
+    patterns: channels.filter(hasWildcard),
+  };
+};
+
+/** Named channels that the token may not see are refused; patterns find only what it may. */
+export const checkWanted = ({ names }: WantedChannels, principal: Principal): void => {
+  const forbidden = names.filter((name) => !maySubscribe(principal, name));
+  if (forbidden.length === 0) return;
+  throw new Problem('FORBIDDEN', `Your token does not let you follow ${forbidden.join(', ')}.`, {
+    details: { channels: forbidden },
+  });
+};

@@ -1,0 +1,76 @@
+import { AuthError } from '../auth/auth-error.ts';
+import { LogError } from '../streams/log.ts';
+
+/**
+ * Why a request was refused, in the words of all protocols; each group of routes writes it in its own shape.
+ * docs/ERRORS.md lists them.
+ */
+export const PROBLEMS = {
+  PROTOCOL_ERROR: 400,
+  AUTH_FAILED: 401,
+  FORBIDDEN: 403,
+  NOT_FOUND: 404,
+  CONFLICT: 409,
+  PAYLOAD_TOO_LARGE: 413,
+  RATE_LIMIT_EXCEEDED: 429,
+  INTERNAL_ERROR: 500,
+  UNAVAILABLE: 503,
+} as const;
+export type ProblemCode = keyof typeof PROBLEMS;
+
+export interface ProblemOptions {
+  /** What exactly was wrong, for programs. */
+  readonly details?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly cause?: unknown;
+}
+
+export class Problem extends Error {
+  override readonly name = 'Problem';
+  readonly code: ProblemCode;
+  readonly status: number;
+  readonly details: unknown;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(code: ProblemCode, message: string, { details, headers = {}, cause }: ProblemOptions = {}) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.code = code;
+    this.status = PROBLEMS[code];
+    this.details = details;
+    this.headers = headers;
+  }
+}
+
+/** When the store is away: it usually comes back within seconds. */
+const RETRY_SOON = { 'Retry-After': '1' };
+
+interface BodyError extends Error {
+  /** As body-parser names them. */
+  readonly type: string;
+  readonly status: number;
+}
+
+const isBodyError = (error: unknown): error is BodyError =>
+  error instanceof Error && 'type' in error && 'status' in error && typeof error.type === 'string';
+
+const problemOfBody = (error: BodyError): Problem => {
+  if (error.type === 'entity.too.large') return new Problem('PAYLOAD_TOO_LARGE', 'The body is too large.');
+  if (error.type === 'entity.parse.failed') {
+    return new Problem('PROTOCOL_ERROR', `The body is not JSON: ${error.message}.`);
+  }
+  return new Problem('PROTOCOL_ERROR', `The body cannot be read: ${error.message}.`);
+};
+
+/** What an error means to the one who asked. Anything unexpected is an internal error that says nothing about itself. */
+export const problemOf = (error: unknown): Problem => {
+  if (error instanceof Problem) return error;
+  if (isBodyError(error)) return problemOfBody(error);
+  if (error instanceof URIError) return new Problem('PROTOCOL_ERROR', 'The path is not properly encoded.');
+  if (error instanceof AuthError) return new Problem(error.code, error.message, { headers: error.headers });
+  if (error instanceof LogError) {
+    return error.code === 'conflict'
+      ? new Problem('CONFLICT', error.message)
+      : new Problem('UNAVAILABLE', error.message, { headers: RETRY_SOON, cause: error });
+  }
+  return new Problem('INTERNAL_ERROR', 'Something went wrong in the gateway.', { cause: error });
+};
