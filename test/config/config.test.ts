@@ -48,7 +48,7 @@ describe('what is used', () => {
     expect(config.port).toBe(1003);
     expect(config.namespace).toBe('of-variable');
     expect(config.log.level).toBe('warn');
-    expect(config.log.format).toBe('json');
+    expect(config.log.format).toBe('pretty');
   });
 
   it('reads every type from the environment', () => {
