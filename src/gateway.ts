@@ -137,6 +137,7 @@ export class Gateway {
         dialect: ossaDialect(agentId),
         heartbeatSeconds: config.ossa.heartbeatSeconds,
         retryMs: config.ossa.retryMs,
+        slowMs: limits.slowReaderSeconds * 1_000,
         maxChannels: limits.maxChannelsPerStream,
         publishing: {
           log: this.log,
@@ -183,6 +184,11 @@ export class Gateway {
   get url(): string {
     const { address, port, family } = this.server.address() as AddressInfo;
     return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
+  }
+
+  /** Drops every connection as it is, as a proxy in front may do at any time; clients resume by their ids. */
+  cutConnections(): void {
+    this.server.closeAllConnections();
   }
 
   /** A token that may do everything, for whoever has started a gateway without a key. */

@@ -199,6 +199,13 @@ export const SETTINGS = {
     describe: 'Channels and patterns that one GET may follow.',
   }),
 
+  'limits.slowReaderSeconds': integer({
+    default: 30,
+    min: 1,
+    max: 3600,
+    describe: 'How long a stream may take nothing before it is cut; its client then resumes by its id.',
+  }),
+
   'buffer.events': integer({
     default: 100,
     min: 0,

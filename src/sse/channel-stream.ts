@@ -26,6 +26,7 @@ export interface ChannelStreamOptions {
   readonly lastEventId: string | undefined;
   readonly heartbeatSeconds: number;
   readonly retryMs: number;
+  readonly slowMs: number;
   readonly expiresAt: number;
   readonly pace: Pace;
   readonly headers?: Readonly<Record<string, string>>;
@@ -45,11 +46,12 @@ export class ChannelStream implements Sink {
 
   constructor(res: ServerResponse, options: ChannelStreamOptions) {
     this.options = options;
-    const { wheel, dialect, heartbeatSeconds, expiresAt, headers = {} } = options;
+    const { wheel, dialect, heartbeatSeconds, slowMs, expiresAt, headers = {} } = options;
     const connection = {
       wheel,
       heartbeat: dialect.heartbeat,
       heartbeatSeconds,
+      slowMs,
       expiresAt,
       drained: () => this.drained(),
       closed: (reason: CloseReason) => this.closed(reason),

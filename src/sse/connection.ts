@@ -15,15 +15,14 @@ export interface ConnectionOptions {
   readonly wheel: TimerWheel;
   readonly heartbeat: Heartbeat;
   readonly heartbeatSeconds: number;
+  /** A connection that takes nothing for this long is cut. */
+  readonly slowMs: number;
   /** When the stream has to end, in ms since the epoch. */
   readonly expiresAt: number;
   /** It takes bytes again. */
   readonly drained: () => void;
   readonly closed: (reason: CloseReason) => void;
 }
-
-/** A connection that takes nothing for this long is cut. */
-export const SLOW_MS = 30_000;
 
 /**
  * One open stream: headers, bytes straight to the socket, heartbeats, back-pressure, the end. It has no queue: whoever
@@ -115,7 +114,7 @@ export class Connection implements Ticker {
   tick(nowMs: number): void {
     if (nowMs >= this.options.expiresAt) {
       this.end('token_expired');
-    } else if (this.blockedSince !== undefined && nowMs - this.blockedSince >= SLOW_MS) {
+    } else if (this.blockedSince !== undefined && nowMs - this.blockedSince >= this.options.slowMs) {
       this.cut();
     } else {
       if (this.blockedSince === undefined && nowMs >= this.beatAt) {
@@ -127,7 +126,7 @@ export class Connection implements Ticker {
   }
 
   private setTimer(nowMs: number): void {
-    const next = this.blockedSince === undefined ? this.beatAt : this.blockedSince + SLOW_MS;
+    const next = this.blockedSince === undefined ? this.beatAt : this.blockedSince + this.options.slowMs;
     this.options.wheel.set(this, (Math.min(next, this.options.expiresAt) - nowMs) / 1_000);
   }
 

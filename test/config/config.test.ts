@@ -36,6 +36,7 @@ describe('what is used', () => {
       maxPublishPerSecond: 10_000,
       maxEventBytes: 65_536,
       maxEventsPerPost: 1000,
+      slowReaderSeconds: 30,
       maxChannelsPerStream: 500,
     });
     expect(config.buffer).toEqual({ events: 100, seconds: 300 });

@@ -10,6 +10,7 @@ const HELP = `npm run simulate -- [options]
   --first N         the first seed (1)
   --seconds N       how long each (15)
   --replicas N      hubs (2)
+  --http            whole gateways and the eventsource package in place of hubs and functions
   --partitions N    of memory (1) or cluster (4)
   --without RULE    leave a rule out and count what goes wrong: ${RULES.join(', ')}
 
@@ -23,6 +24,7 @@ const { values } = parseArgs({
     first: { type: 'string', default: '1' },
     seconds: { type: 'string', default: '15' },
     replicas: { type: 'string', default: '2' },
+    http: { type: 'boolean', default: false },
     partitions: { type: 'string' },
     without: { type: 'string' },
     help: { type: 'boolean', default: false },
@@ -47,6 +49,7 @@ for (let seed = Number(values.first); seed < Number(values.first) + Number(value
     seed,
     seconds: Number(values.seconds),
     replicas: Number(values.replicas),
+    http: values.http,
     ...(values.partitions && { partitions: Number(values.partitions) }),
     ...(values.without && { without: values.without as Rule }),
   };

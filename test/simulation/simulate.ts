@@ -1,14 +1,17 @@
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Hub } from '../../src/streams/hub.ts';
-import type { LimitsOf, StreamLog } from '../../src/streams/log.ts';
+import type { LimitsOf } from '../../src/streams/log.ts';
 import { partitionOf } from '../../src/streams/partition-of.ts';
+import { startGateway } from '../support/gateway.ts';
 import { Random } from '../support/random.ts';
 import { Checker, type Verdict } from './checker.ts';
 import { Client } from './client.ts';
 import { FaultyLog, type Rule } from './faulty-log.ts';
+import { HttpReplica } from './http-replica.ts';
 import { Record as PublishRecord } from './record.ts';
-import { clusterStore, memoryStore, redisStore, type SimulatedStore } from './stores.ts';
+import { DirectReplica, type Replica } from './replica.ts';
+import { clusterStore, type Fault, memoryStore, PREFIX, redisStore, type SimulatedStore } from './stores.ts';
 
 export interface SimulationOptions {
   readonly store: 'memory' | 'redis' | 'cluster';
@@ -16,6 +19,8 @@ export interface SimulationOptions {
   readonly seconds: number;
   readonly replicas?: number;
   readonly partitions?: number;
+  /** Whole gateways and the `eventsource` package in place of hubs and functions; with Redis only. */
+  readonly http?: boolean;
   /** How far the feeds lag at first; later by chance. */
   readonly lagMs?: number;
   /** A rule to leave out, to see that it is missed. */
@@ -37,19 +42,58 @@ const PUBLISHERS = 3;
 const SETTLE_MS = 20_000;
 
 /** Half of the channels keep plenty, half of them little. */
-export const simulationLimits: LimitsOf = (channel) => ({
+const mixedLimits: LimitsOf = (channel) => ({
   events: CHANNELS.indexOf(channel) % 2 === 0 ? 5_000 : 20,
   ageMs: 300_000,
 });
 
+/** What a gateway without manifests can be told. */
+const evenLimits: LimitsOf = () => ({ events: 5_000, ageMs: 300_000 });
+
+const limitsFor = ({ http }: SimulationOptions): LimitsOf => (http ? evenLimits : mixedLimits);
+
 const open = (options: SimulationOptions): Promise<SimulatedStore> | SimulatedStore => {
-  if (options.store === 'redis') return redisStore(simulationLimits);
-  if (options.store === 'cluster') return clusterStore(simulationLimits, options.partitions ?? 4);
-  return memoryStore(simulationLimits, options.partitions ?? 1);
+  if (options.store === 'redis') return redisStore(limitsFor(options));
+  if (options.store === 'cluster') return clusterStore(limitsFor(options), options.partitions ?? 4);
+  return memoryStore(limitsFor(options), options.partitions ?? 1);
+};
+
+/** Gateways, or hubs alone; and what can go wrong besides the store. */
+const openReplicas = async (
+  options: SimulationOptions,
+  store: SimulatedStore,
+  random: Random,
+): Promise<{ replicas: Replica[]; faults: readonly Fault[]; calm(): void }> => {
+  const count = options.replicas ?? 2;
+  if (options.http) {
+    const replicas = await Promise.all(
+      Array.from({ length: count }, async () => {
+        const env = {
+          REDIS_URL: store.url as string,
+          SLUICE_REDIS_KEY_PREFIX: PREFIX,
+          SLUICE_BUFFER_EVENTS: '5000',
+          SLUICE_MAX_EVENTS_PER_SECOND: '0',
+          SLUICE_OSSA_RETRY_MS: '20',
+        };
+        return new HttpReplica(await startGateway(env));
+      }),
+    );
+    const cut: Fault = { name: 'sockets cut', weight: 4, strike: async (dice) => dice.pick(replicas).cutAll() };
+    return { replicas, faults: [...store.faults([]), cut], calm: () => {} };
+  }
+  const logs = Array.from({ length: count }, () => new FaultyLog(store.open(), options.without));
+  const lag = (ms: number): void => {
+    for (const log of logs) log.lagMs = ms;
+  };
+  lag(options.lagMs ?? 0);
+  // Small mirrors and pages make followers read from the log, large ones let them be live: both, by seed.
+  const sizes = random.pick([{ mirrorEvents: 8, pageEvents: 20 }, { mirrorEvents: 100, pageEvents: 100 }, {}]);
+  const replicas = logs.map((log) => new DirectReplica(new Hub(log, sizes), log));
+  return { replicas, faults: store.faults(logs), calm: () => lag(0) };
 };
 
 const publish = async (
-  logs: readonly StreamLog[],
+  replicas: readonly Replica[],
   record: PublishRecord,
   random: Random,
   name: string,
@@ -63,11 +107,11 @@ const publish = async (
       record.try(channel, data);
       return { channel, data };
     });
-    const idempotency = random.chance(0.3) ? { principal: name, key: String(count) } : undefined;
+    const key = random.chance(0.3) ? `${name}.${count}` : undefined;
     // With a key a publisher may repeat after an error, on any replica, and the events still come once.
-    for (let tries = idempotency ? 3 : 1; tries > 0; tries--) {
+    for (let tries = key ? 3 : 1; tries > 0; tries--) {
       try {
-        const places = await random.pick(logs).append(events, idempotency && { idempotency });
+        const places = await random.pick(replicas).publish(events, key);
         for (const [i, place] of places.entries()) record.acknowledge((events[i] as { data: string }).data, place);
         break;
       } catch {
@@ -93,14 +137,14 @@ const visit = async (client: Client, random: Random, done: AbortSignal): Promise
 };
 
 /** A last event on every channel; whoever follows it must get it. */
-const sayGoodbye = async (log: StreamLog, record: PublishRecord, until: number): Promise<Map<string, string>> => {
+const sayGoodbye = async (replica: Replica, record: PublishRecord, until: number): Promise<Map<string, string>> => {
   const last = new Map<string, string>();
   for (const channel of CHANNELS) {
     for (let i = 0; !last.has(channel); i++) {
       const payload = `goodbye.${channel}.${i}`;
       record.try(channel, payload);
       try {
-        const [place] = await log.append([{ channel, data: payload }]);
+        const [place] = await replica.publish([{ channel, data: payload }], undefined);
         if (place) record.acknowledge(payload, place);
         last.set(channel, payload);
       } catch (error) {
@@ -125,19 +169,14 @@ export const simulate = async (options: SimulationOptions): Promise<SimulationRe
   const random = new Random(options.seed);
   const store = await open(options);
   const partitions = options.store === 'redis' ? 1 : (options.partitions ?? (options.store === 'cluster' ? 4 : 1));
-  const replicas = Array.from({ length: options.replicas ?? 2 }, () => new FaultyLog(store.open(), options.without));
-  for (const replica of replicas) replica.lagMs = options.lagMs ?? 0;
-  // Small mirrors and pages make followers read from the log, large ones let them be live: both, by seed.
-  const sizes = random.pick([{ mirrorEvents: 8, pageEvents: 20 }, { mirrorEvents: 100, pageEvents: 100 }, {}]);
-  const hubs = replicas.map((log) => new Hub(log, sizes));
+  const { replicas, faults, calm } = await openReplicas(options, store, random);
   const record = new PublishRecord();
   const clients = Array.from({ length: CLIENTS }, () => {
     const mine = random.fork();
-    return { client: new Client(wantedBy(mine), hubs, mine), random: mine };
+    return { client: new Client(wantedBy(mine), replicas, mine), random: mine };
   });
   const done = new AbortController();
   setMaxListeners(0, done.signal);
-  const faults = store.faults(replicas);
   const struck: Record<string, number> = {};
   const strike = async (): Promise<void> => {
     const mine = random.fork();
@@ -159,13 +198,13 @@ export const simulate = async (options: SimulationOptions): Promise<SimulationRe
     done.abort();
     await Promise.all(work);
 
-    for (const replica of replicas) replica.lagMs = 0;
+    calm();
     const until = performance.now() + SETTLE_MS;
     const end = new AbortController();
     setMaxListeners(0, end.signal);
     const last = clients.map(({ client }) => client.session(true, end.signal));
     await sleep(300);
-    const goodbye = await sayGoodbye(replicas[0] as StreamLog, record, until);
+    const goodbye = await sayGoodbye(replicas[0] as Replica, record, until);
     const arrived = (client: Client): boolean => {
       const { names, patterns = [] } = client.wanted;
       const all = CHANNELS.filter(
@@ -174,18 +213,16 @@ export const simulate = async (options: SimulationOptions): Promise<SimulationRe
       return all.every((channel) => client.has(goodbye.get(channel) as string));
     };
     while (!clients.every(({ client }) => arrived(client)) && performance.now() < until) await sleep(20);
-    const checker = new Checker(record, simulationLimits, partitions, (channel) => partitionOf(channel, partitions));
+    const checker = new Checker(record, limitsFor(options), partitions, (channel) => partitionOf(channel, partitions));
     for (const [i, { client }] of clients.entries()) {
       if (!arrived(client)) checker.fail('stuck', `client ${i} ${JSON.stringify(client.wanted)}`);
     }
     end.abort();
     await Promise.all(last);
     for (const [i, { client }] of clients.entries()) checker.check(client, `client ${i}`);
-    const served: Record<string, number> = { gaps: 0 };
-    for (const hub of hubs) {
-      const { delivered, gaps } = hub.stats();
-      for (const [from, n] of Object.entries(delivered)) served[from] = (served[from] ?? 0) + n;
-      served.gaps = (served.gaps ?? 0) + gaps;
+    const served: Record<string, number> = {};
+    for (const replica of replicas) {
+      for (const [from, n] of Object.entries(replica.served())) served[from] = (served[from] ?? 0) + n;
     }
     return {
       ...checker.verdict(),
@@ -197,7 +234,7 @@ export const simulate = async (options: SimulationOptions): Promise<SimulationRe
     };
   } finally {
     done.abort();
-    for (const hub of hubs) hub.close();
+    await Promise.all(replicas.map((replica) => replica.stop()));
     await store.stop();
   }
 };

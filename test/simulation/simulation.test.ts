@@ -9,6 +9,7 @@ describe('publishers, followers that drop and resume, and faults', () => {
     { store: 'redis', seed: 102 },
     { store: 'memory', seed: 103 },
     { store: 'memory', seed: 104, partitions: 4, replicas: 3 },
+    { store: 'redis', seed: 105, http: true },
   ] as const)(
     'lose nothing in silence, double nothing and keep the order: %j',
     async (options) => {

@@ -8,13 +8,20 @@ import type { Random } from '../support/random.ts';
 import { type RunningRedis, startCluster, startRedis } from '../support/redis.ts';
 import type { FaultyLog } from './faulty-log.ts';
 
-export type Fault = (random: Random) => Promise<void>;
+/** Something that goes wrong, and how often relative to others. */
+export interface Fault {
+  readonly name: string;
+  readonly weight: number;
+  readonly strike: (random: Random) => Promise<void>;
+}
 
 export interface SimulatedStore {
   /** The log as one replica opens it. */
   open(): () => StreamLog;
-  /** What can go wrong, and how often relative to each other. */
-  faults(replicas: readonly FaultyLog[]): { readonly name: string; readonly weight: number; readonly strike: Fault }[];
+  /** Where it is, if it is a server. */
+  readonly url?: string;
+  /** What can go wrong with it, and with the feeds of these logs. */
+  faults(replicas: readonly FaultyLog[]): Fault[];
   stop(): Promise<void>;
 }
 
@@ -52,7 +59,7 @@ export const memoryStore = (limitsOf: LimitsOf, partitions: number): SimulatedSt
   };
 };
 
-const PREFIX = 'simulated:';
+export const PREFIX = 'simulated:';
 const META = `${PREFIX}{0}:meta`;
 const LAST = `${PREFIX}{0}:last`;
 
@@ -85,6 +92,7 @@ export const redisStore = async (limitsOf: LimitsOf): Promise<SimulatedStore> =>
     server.child.kill('SIGCONT');
   };
   return {
+    url: server.url,
     open: () => {
       const log = new RedisLog({ settings, limitsOf });
       logs.push(log);

@@ -19,6 +19,7 @@ export interface OssaOptions {
   readonly publishing: PublishRules;
   readonly heartbeatSeconds: number;
   readonly retryMs: number;
+  readonly slowMs: number;
   readonly maxChannels: number;
   /** A place for one more stream of a principal. */
   readonly acquire: (
@@ -68,6 +69,7 @@ export const ossaRoutes = (options: OssaOptions): Router => {
       lastEventId: lastEventIdOf(req, parameters),
       heartbeatSeconds: options.heartbeatSeconds,
       retryMs: options.retryMs,
+      slowMs: options.slowMs,
       expiresAt: principal.expiresAt,
       pace: options.pace(),
       closed: (reason) => {
