@@ -291,6 +291,7 @@ class MemoryFeed implements Feed {
   }
 
   async mark(broken?: number): Promise<Mark> {
+    if (!this.open) throw new LogError('unavailable', 'The feed is closed.');
     const mark = this.part.mark(broken);
     return new Promise((resolve) => {
       this.later(() => {

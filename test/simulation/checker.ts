@@ -46,6 +46,12 @@ interface Stretch {
   readonly seen: Map<string, Seen[]>;
 }
 
+const summary = (frame: Frame): string => {
+  if (frame.kind === 'event') return `${frame.channel}@${decodeUuid(frame.uuid)?.seq}`;
+  if (frame.kind === 'resync') return `!${frame.reason}(${frame.channels.join()})`;
+  return `connected(${frame.cursor === undefined ? 'no id' : 'id'} -> ${frame.position === undefined ? 'no' : 'yes'})`;
+};
+
 export class Checker {
   private readonly failures = Object.fromEntries(FAILURES.map((name) => [name, 0])) as Record<Failure, number>;
   private readonly resyncs: Record<string, number> = {};
@@ -105,6 +111,8 @@ export class Checker {
       all.push(stretch);
       return stretch;
     };
+    /** A notice about a pattern does not say which partition it is about: the next event there does. */
+    const doubts = new Map<number, number>();
     for (const [i, frame] of frames.entries()) {
       if (frame.kind === 'connected') {
         this.checkConnected(frame, frames[i + 1], name);
@@ -112,13 +120,21 @@ export class Checker {
         for (const place of this.places(frame.position)) begin(place.partition, place.epoch, place.seq, i, false);
       } else if (frame.kind === 'resync') {
         this.resyncs[frame.reason] = (this.resyncs[frame.reason] ?? 0) + 1;
-        if (frame.reason === 'expired') this.checkExpired(client, i, current, name);
+        if (frame.reason === 'expired') this.checkExpired(client, i, current, doubts, name);
         if (frame.reason === 'expired' || frame.reason === 'gap') continue;
-        for (const partition of this.partitionsOf(frame.channels)) begin(partition, -1, 0, i, true);
+        const named = frame.channels.filter((channel) => !/[*#]/.test(channel)).map(this.partitionOf);
+        if (named.length < frame.channels.length) {
+          for (let partition = 0; partition < this.partitions; partition++) doubts.set(partition, i);
+        }
+        for (const partition of this.partitions === 1 ? [0] : new Set(named)) begin(partition, -1, 0, i, true);
       } else {
         this.delivered++;
         const place = decodeUuid(frame.uuid) as Place;
-        const stretch = current.get(place.partition);
+        const doubt = doubts.get(place.partition);
+        const before = current.get(place.partition);
+        doubts.delete(place.partition);
+        const startedOver = before && (before.epoch !== place.epoch || place.seq <= before.reached);
+        const stretch = doubt !== undefined && startedOver ? begin(place.partition, -1, 0, doubt, true) : before;
         if (!stretch) {
           this.fail('untold', `${name} got ${frame.payload} before anything else`);
           continue;
@@ -169,18 +185,28 @@ export class Checker {
   }
 
   /** The loss must be real: more events after the position than the channel keeps. */
-  private checkExpired(client: Client, i: number, current: Map<number, Stretch>, name: string): void {
+  private checkExpired(
+    client: Client,
+    i: number,
+    current: ReadonlyMap<number, Stretch>,
+    doubts: ReadonlyMap<number, number>,
+    name: string,
+  ): void {
     const frame = client.frames[i] as Frame & { kind: 'resync' };
     for (const channel of frame.channels) {
       const stretch = current.get(this.partitionOf(channel));
-      if (!stretch) continue;
+      if (!stretch || doubts.has(stretch.partition)) continue;
       // An epoch that began by losing the index knows no names of before: while a client is still there it may be told
       // once too often.
       if (stretch.begunByNotice && stretch.reached <= this.base(stretch)) continue;
       const known = this.byChannel.get(channel) ?? [];
       const after = known.filter(({ place }) => place?.epoch === stretch.epoch && place.seq > stretch.reached).length;
       if (after + (this.unplaced.get(channel) ?? 0) <= this.limitsOf(channel).events) {
-        this.fail('falseAlarm', `${name} ${channel} at ${stretch.reached}, only ${after} later events`);
+        const around = client.frames
+          .slice(Math.max(0, i - 6), i + 4)
+          .map(summary)
+          .join(' ');
+        this.fail('falseAlarm', `${name} ${channel} at ${stretch.reached}, only ${after} later: ${around}`);
       }
     }
   }
@@ -211,7 +237,12 @@ export class Checker {
         const before = seen.findLast(({ seq }) => seq < place.seq)?.index ?? stretch.from - 1;
         const after = seen.find(({ seq }) => seq > place.seq)?.index ?? stretch.to;
         if (notices.some((index) => index > before && index < after)) continue;
-        this.fail('lost', `${name} ${channel} ${payload} seq ${place.seq} (${stretch.start}..${stretch.reached})`);
+        const around = client.frames
+          .slice(Math.max(0, before - 4), before + 6)
+          .map(summary)
+          .join(' ');
+        const range = `${stretch.start}..${stretch.reached}`;
+        this.fail('lost', `${name} ${channel} ${payload} seq ${place.seq} (${range}), around: ${around}`);
       }
     }
   }
@@ -222,15 +253,6 @@ export class Checker {
 
   private names(channels: readonly string[], channel: string): boolean {
     return channels.some((pattern) => matchesPattern(pattern, channel));
-  }
-
-  private partitionsOf(channels: readonly string[]): Set<number> {
-    const partitions = new Set<number>();
-    for (const channel of channels) {
-      if (/[*#]/.test(channel)) for (let i = 0; i < this.partitions; i++) partitions.add(i);
-      else partitions.add(this.partitionOf(channel));
-    }
-    return partitions;
   }
 
   private places(line: string): readonly Place[] {
