@@ -16,3 +16,7 @@ export const spread = (times: readonly number[]): string => {
 };
 
 export const rate = (count: number, ms: number): string => `${Math.round((count / ms) * 1000).toLocaleString('en')}/s`;
+
+/** Memory that belongs to a process, its share of shared pages included. */
+export const memoryKib = (pid: number): number =>
+  Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1]);
