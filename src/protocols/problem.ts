@@ -3,7 +3,7 @@ import { LogError } from '../streams/log.ts';
 
 /**
  * Why a request was refused, in the words of all protocols; each group of routes writes it in its own shape.
- * docs/ERRORS.md lists them.
+ * The README lists them.
  */
 export const PROBLEMS = {
   PROTOCOL_ERROR: 400,
