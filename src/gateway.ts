@@ -164,7 +164,9 @@ export class Gateway {
       store: () => this.log.health(),
       connections: () => this.connections.size,
     });
-    this.server = createServer({ keepAlive: true, noDelay: true }, app);
+    // Room for a URL with many channels and a token in it.
+    this.server = createServer({ keepAlive: true, noDelay: true, maxHeaderSize: 65_536 }, app);
+    this.server.keepAliveTimeout = 65_000; // longer than proxies keep theirs: who closes first must not be us
     this.server.requestTimeout = 60_000; // of the request itself; a stream's answer may last for ever
   }
 

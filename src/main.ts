@@ -13,7 +13,8 @@ made one for this run; this token may do everything and is good for 24 hours:
 
   ${token}
 
-Follow a channel, in a browser or a terminal:
+It serves event streams of channels (GET and POST /events), tickets and cookies for browsers (/auth), health and
+metrics (/livez, /readyz, /metrics). Follow a channel, in a browser or a terminal:
 
   ${url}/events?channels=demo&token=${token}
 

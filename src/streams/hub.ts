@@ -76,9 +76,7 @@ export class Hub {
         this.counts.delivered[from] += events;
       },
     };
-    this.sweeper = setInterval(() => {
-      for (const attachment of this.attachments) attachment.sweep(performance.now());
-    }, SWEEP_EVERY_MS);
+    this.sweeper = setInterval(() => this.sweep(), SWEEP_EVERY_MS);
     this.sweeper.unref();
   }
 
@@ -98,6 +96,11 @@ export class Hub {
         this.unfollow(follower);
       },
     };
+  }
+
+  /** Lets go of channels that nobody has followed for a while. */
+  sweep(now = performance.now()): void {
+    for (const attachment of this.attachments) attachment.sweep(now);
   }
 
   /** Every partition has been level with the store at least once. */

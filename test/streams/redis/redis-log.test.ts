@@ -84,6 +84,41 @@ describe('on one server', () => {
     expect(await topics()).toContain('sluice:{0}:all');
   });
 
+  it('lets go of what nobody has followed for a while, and of nothing that somebody still follows', async () => {
+    const { url, port } = await serve();
+    const log = await open(url, { replica: 'me' });
+    const hub = hubOn(log);
+    const admin = connect(port);
+    const topics = async (): Promise<string[]> =>
+      ((await admin.call('PUBSUB', 'SHARDCHANNELS')) as string[]).map((topic) => topic.split('}:')[1] as string).sort();
+    const pattern = new Recorder(hub, { patterns: ['a.*'] });
+    await eventually(() => pattern.isConnected);
+    // These rest on the pattern's feed of everything, and are not followed by name.
+    const [stays, goes] = [new Recorder(hub, { names: ['a.1'] }), new Recorder(hub, { names: ['a.2'] })];
+    await eventually(() => stays.isConnected && goes.isConnected);
+    expect(await topics()).toEqual(['all', 'r:me']);
+    pattern.following.close();
+    goes.following.close();
+    hub.sweep(performance.now() + 9_000);
+    expect(await topics()).toEqual(['all', 'r:me']);
+    hub.sweep(performance.now() + 11_000);
+    await eventually(async () => (await topics()).join() === 'r:me,s:a.1');
+    await log.append([
+      { channel: 'a.1', data: '1' },
+      { channel: 'a.2', data: '2' },
+    ]);
+    await eventually(() => stays.story.length === 1);
+    // What is followed again is loaded again.
+    const again = new Recorder(hub, { patterns: ['a.*'], cursor: goes.lastId });
+    await eventually(() => again.story.length === 2);
+    expect(again.story).toEqual(['1', '2']);
+    again.following.close();
+    stays.following.close();
+    hub.sweep(performance.now() + 11_000);
+    hub.sweep(performance.now() + 22_000);
+    await eventually(async () => (await topics()).join() === 'r:me');
+  });
+
   it('refuses at once what it could not send, and what was sent only when it can no longer appear', async () => {
     const server = await serve();
     const log = await open(server.url);
