@@ -26,6 +26,7 @@ import { PublishRate } from './limits/publish-rate.ts';
 import { requestLogger } from './ops/logging.ts';
 import { Metrics } from './ops/metrics.ts';
 import { opsRoutes } from './ops/routes.ts';
+import { watchStore } from './ops/store-watch.ts';
 import { parseTraceparent } from './ops/traceparent.ts';
 import { ossaDialect } from './protocols/ossa/dialect.ts';
 import { ossaRoutes } from './protocols/ossa/routes.ts';
@@ -59,6 +60,7 @@ export class Gateway {
   private readonly streams = new Set<ChannelStream>();
   /** Made at every start while no key is configured. */
   private readonly ownSecret: string | undefined;
+  private readonly endWatch: () => void;
   private draining = false;
 
   constructor({ config, logger }: GatewayOptions) {
@@ -159,6 +161,7 @@ export class Gateway {
         published: (events, seconds) => this.metrics.published(events, seconds),
       }),
     });
+    this.endWatch = watchStore(() => this.log.health(), logger);
     this.metrics.watch({
       hub: () => this.hub.stats(),
       store: () => this.log.health(),
@@ -217,6 +220,7 @@ export class Gateway {
     late.abort();
     this.server.closeAllConnections();
     await closed;
+    this.endWatch();
     this.hub.close();
     this.wheel.stop();
     await this.connections.close();
