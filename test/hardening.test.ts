@@ -291,7 +291,8 @@ describe('a bad request', () => {
     Object.assign(issued, (await send(ask({ url: '/events?channels=mine.a' }))).json);
   });
 
-  it.each(TABLE)('is refused, and nothing changes: %s', async (_what, sent, status, code, says, shape = 'ossa') => {
+  it.each(TABLE.map((row) => [row[0], row] as const))('is refused, and nothing changes: %s', async (_what, row) => {
+    const [, sent, status, code, says, shape = 'ossa'] = row;
     const before = await traces();
     const answer = await send(sent);
     const { details: _details, ...body } = (answer.json ?? {}) as Record<string, unknown>;
