@@ -216,16 +216,17 @@ describe('events to one stream', () => {
 });
 
 describe('the buffer of a channel', () => {
-  const after = async (on: RunningGateway, id: string): Promise<RawStream> => opened(on, 'me', { 'Last-Event-ID': id });
+  const resumed = async (on: RunningGateway, id: string): Promise<RawStream> =>
+    opened(on, 'me', { 'Last-Event-ID': id });
 
   it('keeps as many events as it is set to, and says when that was not enough', async () => {
     const gateway = await start({ SLUICE_BUFFER_EVENTS: '5' });
     const { ids } = (await publish(gateway, 10)).json as { ids: string[] };
-    const enough = await after(gateway, ids[4] as string);
+    const enough = await resumed(gateway, ids[4] as string);
     await eventually(() => enough.events.length === 5);
     expect(numbers(enough)).toEqual([5, 6, 7, 8, 9]);
     expect(resyncs(enough)).toBe(0);
-    const late = await after(gateway, ids[3] as string);
+    const late = await resumed(gateway, ids[3] as string);
     await eventually(() => late.events.length === 5);
     expect(numbers(late)).toEqual([5, 6, 7, 8, 9]);
     expect(resyncs(late)).toBe(1);
@@ -236,7 +237,7 @@ describe('the buffer of a channel', () => {
     const live = await opened(gateway);
     const { ids } = (await publish(gateway, 3)).json as { ids: string[] };
     await eventually(() => live.events.length === 3);
-    const late = await after(gateway, ids[0] as string);
+    const late = await resumed(gateway, ids[0] as string);
     await eventually(() => resyncs(late) === 1);
     expect(late.events).toEqual([]);
   });
@@ -244,10 +245,10 @@ describe('the buffer of a channel', () => {
   it('keeps events as long as it is set to', async () => {
     const gateway = await start({ SLUICE_BUFFER_SECONDS: '1' });
     const { ids } = (await publish(gateway, 2)).json as { ids: string[] };
-    const soon = await after(gateway, ids[0] as string);
+    const soon = await resumed(gateway, ids[0] as string);
     await eventually(() => soon.events.length === 1);
     await eventually(async () => {
-      const stream = await after(gateway, ids[0] as string);
+      const stream = await resumed(gateway, ids[0] as string);
       stream.close();
       return resyncs(stream) === 1;
     }, 3_000);
