@@ -34,7 +34,7 @@ export const makeApp = ({ trustProxy, before, ops, auth, ossa }: AppParts): Expr
   };
   app.use(ops);
   app.use('/auth', auth, notFoundAs(ossaShape), errorsAs(ossaShape));
-  closed(['/console'], ossaShape);
+  closed(['/livez', '/readyz', '/metrics', '/health', '/openapi.json', '/console'], ossaShape);
   closed(['/api'], apiShape);
   closed(['/responses', '/v1', '/models'], openaiShape);
   app.use(ossa);

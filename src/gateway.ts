@@ -31,6 +31,7 @@ import { parseTraceparent } from './ops/traceparent.ts';
 import { ossaDialect } from './protocols/ossa/dialect.ts';
 import { ossaRoutes } from './protocols/ossa/routes.ts';
 import type { ChannelStream } from './sse/channel-stream.ts';
+import { CLOSE_REASONS } from './sse/closing.ts';
 import { TimerWheel } from './sse/timer-wheel.ts';
 import { Hub } from './streams/hub.ts';
 import type { LimitsOf, StreamLog } from './streams/log.ts';
@@ -62,6 +63,8 @@ export class Gateway {
   private readonly ownSecret: string | undefined;
   private readonly endWatch: () => void;
   private draining = false;
+  /** Nobody stays any more: whoever still comes in is sent away as well. */
+  private leaving = false;
 
   constructor({ config, logger }: GatewayOptions) {
     this.config = config;
@@ -151,7 +154,10 @@ export class Gateway {
         },
         acquire: (principal) => this.connections.acquire(principal),
         pace: () => new EventRate(limits.maxEventsPerSecond),
-        opened: (stream) => this.streams.add(stream),
+        opened: (stream) => {
+          this.streams.add(stream);
+          if (this.leaving) this.sendAway(stream);
+        },
         closed: (stream, reason) => {
           this.streams.delete(stream);
           this.metrics.closed(reason);
@@ -166,6 +172,7 @@ export class Gateway {
       hub: () => this.hub.stats(),
       store: () => this.log.health(),
       connections: () => this.connections.size,
+      closeReasons: CLOSE_REASONS,
     });
     // Room for a URL with many channels and a token in it.
     this.server = createServer({ keepAlive: true, noDelay: true, maxHeaderSize: 65_536 }, app);
@@ -213,8 +220,9 @@ export class Gateway {
     const { delaySeconds, graceSeconds } = this.config.shutdown;
     await sleep(delaySeconds * 1_000);
     const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
-    for (const stream of this.streams) stream.drain(this.config.ossa.retryMs + Math.random() * RETURN_WITHIN_MS);
-    this.server.closeIdleConnections();
+    this.leaving = true;
+    for (const stream of this.streams) this.sendAway(stream);
+    this.server.keepAliveTimeout = 1; // connections whose last answer is still to come close behind it
     const late = new AbortController();
     await Promise.race([closed, sleep(graceSeconds * 1_000, undefined, { signal: late.signal }).catch(() => {})]);
     late.abort();
@@ -226,6 +234,10 @@ export class Gateway {
     await this.connections.close();
     await this.log.close();
     this.logger.info('The gateway has stopped.');
+  }
+
+  private sendAway(stream: ChannelStream): void {
+    stream.drain(this.config.ossa.retryMs + Math.random() * RETURN_WITHIN_MS);
   }
 
   private keys(): KeySource[] {

@@ -103,7 +103,7 @@ export const authRoutes = ({ authenticator, tickets, cookie, now = Date.now }: A
   });
 
   router.use((request, response) => {
-    answer(response, 404, 'NOT_FOUND', `There is no ${request.method} ${request.baseUrl}${request.path}.`);
+    answer(response, 404, 'NOT_FOUND', `There is no ${request.method} ${request.originalUrl.split('?', 1)[0]}.`);
   });
   router.use(answerError);
   return router;

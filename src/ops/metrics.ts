@@ -6,6 +6,8 @@ export interface MetricsSources {
   readonly hub: () => HubStats;
   readonly store: () => readonly PartitionHealth[];
   readonly connections: () => number;
+  /** Why streams end. */
+  readonly closeReasons: readonly string[];
 }
 
 const FAST = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5];
@@ -59,7 +61,9 @@ export class Metrics {
   }
 
   /** What is counted elsewhere is asked for when it is read. */
-  watch({ hub, store, connections }: MetricsSources): void {
+  watch({ hub, store, connections, closeReasons }: MetricsSources): void {
+    // A counter that appears with its first count never shows that count as a change.
+    for (const reason of closeReasons) this.closedTotal.inc({ reason }, 0);
     this.gauge('sluice_connections', 'Open event streams.', connections);
     this.gauge('sluice_followers_live', 'Streams that are level with the store.', () => hub().live);
     this.counters(

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import express, { type ErrorRequestHandler, type RequestHandler, type Response } from 'express';
 import { Problem, problemOf } from './problem.ts';
 
@@ -53,6 +54,17 @@ export const notFoundAs =
     sendProblem(res, shape, new Problem('NOT_FOUND', `There is no ${req.method} ${req.originalUrl.split('?', 1)[0]}.`));
   };
 
+/** The parser would take an empty body for `{}`, and put other characters in the place of bytes it does not understand. */
+const checkBytes = (bytes: Buffer, encoding: string): void => {
+  if (bytes.length === 0) throw new Error('it is empty');
+  if (encoding === 'utf-8' && !isUtf8(bytes)) throw new Error('it is not UTF-8');
+};
+
 /** JSON whatever the Content-Type says: curl and fetch send none, or another one, unless told to. */
 export const jsonBody = (limitBytes: number): RequestHandler =>
-  express.json({ type: () => true, limit: limitBytes, strict: false });
+  express.json({
+    type: () => true,
+    limit: limitBytes,
+    strict: false,
+    verify: (_req, _res, bytes, encoding) => checkBytes(bytes, encoding),
+  });

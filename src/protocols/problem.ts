@@ -45,18 +45,24 @@ export class Problem extends Error {
 const RETRY_SOON = { 'Retry-After': '1' };
 
 interface BodyError extends Error {
-  /** As body-parser names them. */
-  readonly type: string;
+  /** As body-parser names them; absent when the body could not be unpacked. */
+  readonly type?: string;
   readonly status: number;
 }
 
-const isBodyError = (error: unknown): error is BodyError =>
-  error instanceof Error && 'type' in error && 'status' in error && typeof error.type === 'string';
+/** Only what it blames on the client: a body that broke off or cannot be unpacked among it. */
+const isBodyError = (error: unknown): error is BodyError => {
+  const status = error instanceof Error && 'status' in error ? error.status : undefined;
+  return typeof status === 'number' && status >= 400 && status < 500;
+};
 
 const problemOfBody = (error: BodyError): Problem => {
   if (error.type === 'entity.too.large') return new Problem('PAYLOAD_TOO_LARGE', 'The body is too large.');
   if (error.type === 'entity.parse.failed') {
     return new Problem('PROTOCOL_ERROR', `The body is not JSON: ${error.message}.`);
+  }
+  if (error.type === undefined) {
+    return new Problem('PROTOCOL_ERROR', 'The body is not what its Content-Encoding says.', { cause: error });
   }
   return new Problem('PROTOCOL_ERROR', `The body cannot be read: ${error.message}.`);
 };
@@ -64,9 +70,9 @@ const problemOfBody = (error: BodyError): Problem => {
 /** What an error means to the one who asked. Anything unexpected is an internal error that says nothing about itself. */
 export const problemOf = (error: unknown): Problem => {
   if (error instanceof Problem) return error;
-  if (isBodyError(error)) return problemOfBody(error);
-  if (error instanceof URIError) return new Problem('PROTOCOL_ERROR', 'The path is not properly encoded.');
   if (error instanceof AuthError) return new Problem(error.code, error.message, { headers: error.headers });
+  if (error instanceof URIError) return new Problem('PROTOCOL_ERROR', 'The path is not properly encoded.');
+  if (isBodyError(error)) return problemOfBody(error);
   if (error instanceof LogError) {
     return error.code === 'conflict'
       ? new Problem('CONFLICT', error.message)

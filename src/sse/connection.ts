@@ -136,6 +136,8 @@ export class Connection implements Ticker {
     if (last !== undefined) this.socket.write(framed(this.framing, last));
     this.over(reason);
     this.res.end();
+    // Nothing may be asked on this connection again, and a reader that is behind still gets all that is on its way.
+    if (reason === 'draining') this.socket.destroySoon();
   }
 
   /** A reader that does not read would never see an orderly end. */

@@ -31,6 +31,15 @@ const EVENT_SCHEMA = {
   },
 } as const;
 
+/** What each part of an event must be, in words for the publisher. */
+const WANTED: Readonly<Record<string, string>> = {
+  '': 'must be an event: an object with channel and data',
+  '/channel': 'must be a string of at most 255 characters',
+  '/type': `must be one of ${Object.keys(EVENT_TYPES).join(', ')}`,
+  '/agentId': 'must be a URI such as agent://team/writer, of at most 512 characters',
+  '/correlationId': 'must be a string of 1 to 512 characters, none of them a control character',
+};
+
 const isPosted = new Ajv({ allErrors: false }).compile<PostedEvent>(EVENT_SCHEMA);
 
 export interface PublishRules {
@@ -67,19 +76,18 @@ const parse = (value: unknown, index: number | undefined): PostedEvent => {
   const property = (error?.params.missingProperty ?? error?.params.additionalProperty) as string | undefined;
   const path = at(index, `${error?.instancePath ?? ''}${property === undefined ? '' : `/${property}`}`);
   const what =
-    error?.keyword === 'enum'
-      ? `must be one of ${Object.keys(EVENT_TYPES).join(', ')}`
-      : error?.keyword === 'required'
-        ? 'is missing'
-        : error?.keyword === 'additionalProperties'
-          ? 'is not a field of an event'
-          : (error?.message ?? 'is wrong');
+    error?.keyword === 'required'
+      ? 'is missing'
+      : error?.keyword === 'additionalProperties'
+        ? 'is not a field of an event'
+        : (WANTED[error?.instancePath ?? ''] ?? 'is wrong');
   throw new Problem('PROTOCOL_ERROR', `${path || 'The body'} ${what}.`, { details: { path } });
 };
 
 /** Everything is checked before anything is stored. */
 export const publish = async (rules: PublishRules, request: PublishRequest): Promise<string | string[]> => {
   const { principal, body, idempotencyKey, traceparent } = request;
+  if (body === undefined) throw new Problem('PROTOCOL_ERROR', 'The request has no body.');
   const isList = Array.isArray(body);
   if (isList && body.length === 0) throw new Problem('PROTOCOL_ERROR', 'The list holds no event.');
   if (isList && rules.maxEvents > 0 && body.length > rules.maxEvents) {
@@ -106,12 +114,14 @@ export const publish = async (rules: PublishRules, request: PublishRequest): Pro
 const checkChannels = (rules: PublishRules, principal: Principal, posted: readonly PostedEvent[]): void => {
   const channels = [...new Set(posted.map(({ channel }) => channel))];
   const refuse = (code: 'PROTOCOL_ERROR' | 'FORBIDDEN', why: string, which: readonly string[]): void => {
-    if (which.length > 0) throw new Problem(code, `${why}: ${which.join(', ')}.`, { details: { channels: which } });
+    if (which.length === 0) return;
+    const shown = code === 'FORBIDDEN' ? which : which.map((channel) => JSON.stringify(channel));
+    throw new Problem(code, `${why}: ${shown.join(', ')}.`, { details: { channels: which } });
   };
   refuse(
     'PROTOCOL_ERROR',
     'Not the name of a channel (segments of letters, digits, "_" and "-" joined by dots)',
-    channels.filter((channel) => !isChannelName(channel)).map((channel) => JSON.stringify(channel)),
+    channels.filter((channel) => !isChannelName(channel)),
   );
   refuse('FORBIDDEN', 'Only the gateway itself publishes here', channels.filter(isReserved));
   refuse(

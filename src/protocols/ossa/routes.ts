@@ -42,6 +42,10 @@ const BODY_BYTES = 8 * 1024 * 1024;
 const lastEventIdOf = (req: Request, parameters: URLSearchParams): string | undefined =>
   req.get('Last-Event-ID') ?? parameters.get('lastEventId') ?? undefined;
 
+/** Some clients write a list as one parameter, some as one for each: `channels=a,b` or `channels=a&channels=b`. */
+const channelsOf = (parameters: URLSearchParams): string | undefined =>
+  parameters.has('channels') ? parameters.getAll('channels').join(',') : undefined;
+
 const REFUSED = {
   principal: 'You have as many open streams as you may.',
   total: 'This gateway has as many open streams as it may.',
@@ -54,7 +58,7 @@ export const ossaRoutes = (options: OssaOptions): Router => {
   router.get('/events', async (req, res) => {
     const principal = await authenticator.require(req);
     const parameters = parametersOf(req.originalUrl);
-    const wanted = parseWanted(parameters.get('channels') ?? undefined, options.maxChannels);
+    const wanted = parseWanted(channelsOf(parameters), options.maxChannels);
     checkWanted(wanted, principal);
     const place = await options.acquire(principal.sub);
     if (!place.allowed) {

@@ -11,10 +11,17 @@ export interface WantedChannels {
 
 const HINT = 'In a URL "#" is written "%23" or "**".';
 
+const why = (channel: string): string => {
+  const segments = channel.split('.');
+  if (segments.includes('')) return ` It has an empty segment. ${HINT}`;
+  return segments.slice(0, -1).some((one) => one === '#' || one === '**') ? ' "#" can only be the last segment.' : '';
+};
+
 /** The parameter `channels`: names and patterns with commas between them. */
 export const parseWanted = (text: string | undefined, most: number): WantedChannels => {
   if (text === undefined || text === '') {
-    throw new Problem('PROTOCOL_ERROR', 'Name the channels to follow: /events?channels=a,b.');
+    const hint = text === '' ? ` ${HINT}` : ''; // a browser keeps what follows a bare "#" to itself
+    throw new Problem('PROTOCOL_ERROR', `Name the channels to follow: /events?channels=a,b.${hint}`);
   }
   const channels = [...new Set(text.split(',').map((part) => part.replace(/(^|\.)\*\*$/, '$1#')))];
   if (most > 0 && channels.length > most) {
@@ -22,8 +29,10 @@ export const parseWanted = (text: string | undefined, most: number): WantedChann
   }
   for (const channel of channels) {
     if (isChannelPattern(channel)) continue;
-    const empty = channel.split('.').includes('') ? ` It has an empty segment. ${HINT}` : '';
-    throw new Problem('PROTOCOL_ERROR', `${JSON.stringify(channel)} is neither a channel nor a pattern.${empty}`);
+    throw new Problem(
+      'PROTOCOL_ERROR',
+      `${JSON.stringify(channel)} is neither a channel nor a pattern.${why(channel)}`,
+    );
   }
   return {
     channels,
