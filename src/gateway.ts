@@ -23,6 +23,7 @@ import { corsFor } from './cors.ts';
 import { Connections } from './limits/connections.ts';
 import { EventRate } from './limits/event-rate.ts';
 import { PublishRate } from './limits/publish-rate.ts';
+import { ListenError } from './listen-error.ts';
 import { requestLogger } from './ops/logging.ts';
 import { Metrics } from './ops/metrics.ts';
 import { opsRoutes } from './ops/routes.ts';
@@ -40,6 +41,7 @@ import { version } from './version.ts';
 const DAY_SECONDS = 86_400;
 /** Clients that a stopping replica sends away come back spread over this time. */
 const RETURN_WITHIN_MS = 5_000;
+const IDLE_CHECK_MS = 50;
 
 export interface GatewayOptions {
   readonly config: Config;
@@ -167,16 +169,20 @@ export class Gateway {
     this.server.requestTimeout = 60_000; // of the request itself; a stream's answer may last for ever
   }
 
-  /** Listens; resolves to the address. */
+  /** Listens; resolves to the address. Throws a `ListenError`, and is over then. */
   async start(): Promise<string> {
     const { host, port } = this.config;
-    await new Promise<void>((resolve, reject) => {
-      this.server.once('error', reject);
+    const failure = await new Promise<Error | undefined>((resolve) => {
+      this.server.once('error', resolve);
       this.server.listen(port, host, () => {
-        this.server.off('error', reject);
-        resolve();
+        this.server.off('error', resolve);
+        resolve(undefined);
       });
     });
+    if (failure) {
+      await this.release();
+      throw new ListenError(host, port, failure);
+    }
     return this.url;
   }
 
@@ -203,17 +209,24 @@ export class Gateway {
     await sleep(delaySeconds * 1_000);
     const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
     for (const stream of this.streams) stream.drain(this.config.ossa.retryMs + Math.random() * RETURN_WITHIN_MS);
-    this.server.closeIdleConnections();
+    // A client keeps its connection when its answer is over; without this it would be waited for until the grace ends.
+    const idle = setInterval(() => this.server.closeIdleConnections(), IDLE_CHECK_MS);
     const late = new AbortController();
     await Promise.race([closed, sleep(graceSeconds * 1_000, undefined, { signal: late.signal }).catch(() => {})]);
     late.abort();
+    clearInterval(idle);
     this.server.closeAllConnections();
     await closed;
+    await this.release();
+    this.logger.info('The gateway has stopped.');
+  }
+
+  /** Lets go of everything but the server. */
+  private async release(): Promise<void> {
     this.hub.close();
     this.wheel.stop();
     await this.connections.close();
     await this.log.close();
-    this.logger.info('The gateway has stopped.');
   }
 
   private keys(): KeySource[] {

@@ -6,6 +6,8 @@ export class RawStream {
   /** The body so far, without the framing of HTTP. */
   body = '';
   head = '';
+  /** The chunk that ends a body has come. */
+  finished = false;
   private raw = Buffer.alloc(0);
 
   constructor(port: number, path: string, headers: Readonly<Record<string, string>> = {}, version = '1.1') {
@@ -63,6 +65,7 @@ export class RawStream {
       if (end < 0) return;
       const size = Number.parseInt(this.raw.subarray(0, end).toString(), 16);
       if (this.raw.length < end + 2 + size + 2) return;
+      this.finished = size === 0;
       this.body += this.raw.subarray(end + 2, end + 2 + size).toString();
       this.raw = this.raw.subarray(end + 2 + size + 2);
     }
