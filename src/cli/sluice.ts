@@ -9,10 +9,7 @@ import { type TailOptions, tail } from './tail.ts';
 import { makeToken, type TokenOptions } from './token.ts';
 import { UsageError } from './usage-error.ts';
 
-const list = (value: string, before: string[]): string[] => [
-  ...before,
-  ...value.split(',').map((part) => part.trim()),
-];
+const list = (value: string, before: string[]): string[] => [...before, ...value.split(',').map((part) => part.trim())];
 
 const positive = (value: string): number => {
   if (!/^[1-9]\d{0,8}$/.test(value)) throw new InvalidArgumentError('It must be a whole number above 0.');

@@ -112,8 +112,14 @@ describe('publish', () => {
   });
 
   it.each([
-    { args: ['--url', 'localhost:8080'], says: 'The URL must be http://host:port or https://host, without a password.' },
-    { args: ['--url', 'http://a:secret@b'], says: 'The URL must be http://host:port or https://host, without a password.' },
+    {
+      args: ['--url', 'localhost:8080'],
+      says: 'The URL must be http://host:port or https://host, without a password.',
+    },
+    {
+      args: ['--url', 'http://a:secret@b'],
+      says: 'The URL must be http://host:port or https://host, without a password.',
+    },
     { args: ['--token', ''], says: 'Give a token with --token or SLUICE_TOKEN.' },
     { args: ['--token', 'a\nb'], says: 'The token has characters that no token has.' },
     { args: ['--idempotency-key', 'ü'], says: 'The idempotency key must be of visible ASCII characters.' },

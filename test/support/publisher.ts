@@ -2,7 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { tokenFor } from './gateway.ts';
 
 /** Publishes one event; resolves to its id. */
-export const post = async (url: string, event: object, headers: Readonly<Record<string, string>> = {}): Promise<string> => {
+export const post = async (
+  url: string,
+  event: object,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<string> => {
   const answer = await fetch(`${url}/events`, {
     method: 'POST',
     headers: { Authorization: `Bearer ${tokenFor()}`, ...headers },
