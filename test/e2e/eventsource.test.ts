@@ -1,5 +1,5 @@
-import { EventSource } from 'eventsource';
 import { eventually } from '../streams/logs.ts';
+import { Follower } from '../support/follower.ts';
 import { startGateway, tokenFor } from '../support/gateway.ts';
 import { TcpProxy } from '../support/proxy.ts';
 import { Counter } from '../support/publisher.ts';
@@ -15,15 +15,8 @@ describe('the eventsource package', () => {
     });
     const { url } = (await answer.json()) as { url: string };
 
-    const seen: number[] = [];
-    const resumed: boolean[] = [];
-    const source = new EventSource(url);
-    source.onmessage = ({ data }) => {
-      const { type, payload } = JSON.parse(data);
-      if (type === 'connected') resumed.push(payload.resumed);
-      else seen.push(payload.data);
-    };
-    await eventually(() => resumed.length === 1);
+    const follower = await Follower.open(url);
+    const { seen, resumed } = follower;
     const counter = new Counter(() => gateway.url, 'demo');
     for (const [i, bytes] of [1, 400, 1_000].entries()) {
       const before = seen.length;
@@ -33,7 +26,7 @@ describe('the eventsource package', () => {
     }
     await counter.stop();
     await eventually(() => seen.length >= counter.published);
-    source.close();
+    await follower.stop();
     expect(seen).toEqual(counter.all);
     expect(resumed).toEqual([false, true, true, true]);
     await proxy.stop();

@@ -1,5 +1,5 @@
-import { EventSource } from 'eventsource';
 import { eventually } from '../streams/logs.ts';
+import { Follower } from '../support/follower.ts';
 import { type RunningGateway, startGateway, tokenFor } from '../support/gateway.ts';
 import { type RunningNginx, startNginx } from '../support/nginx.ts';
 import { Counter, post } from '../support/publisher.ts';
@@ -75,20 +75,8 @@ describe('two gateways on one Redis behind nginx', () => {
   });
 
   it('brings the clients of a gateway that is stopped back on the other, with every event', async () => {
-    const clients = await Promise.all(
-      Array.from({ length: 6 }, async () => {
-        const seen: number[] = [];
-        const resumed: boolean[] = [];
-        const source = new EventSource(`${nginx.url}/events?channels=drained&token=${tokenFor()}`);
-        source.onmessage = ({ data }) => {
-          const { type, payload } = JSON.parse(data);
-          if (type === 'connected') resumed.push(payload.resumed);
-          else seen.push(payload.data);
-        };
-        await eventually(() => resumed.length === 1);
-        return { source, seen, resumed };
-      }),
-    );
+    const url = `${nginx.url}/events?channels=drained&token=${tokenFor()}`;
+    const clients = await Promise.all(Array.from({ length: 6 }, () => Follower.open(url)));
     const [stopped, left] = gateways as [RunningGateway, RunningGateway];
     const counter = new Counter(() => left.url, 'drained');
     await eventually(() => clients.every(({ seen }) => seen.length > 5));
@@ -97,7 +85,7 @@ describe('two gateways on one Redis behind nginx', () => {
     await eventually(() => clients.filter(({ resumed }) => resumed.length === 2).length === 3);
     await counter.stop();
     await eventually(() => clients.every(({ seen }) => seen.length >= counter.published));
-    for (const { source } of clients) source.close();
+    await Promise.all(clients.map((client) => client.stop()));
 
     for (const { seen } of clients) expect(seen).toEqual(counter.all);
     const histories = clients.map(({ resumed }) => resumed.join());

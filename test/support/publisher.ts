@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { tokenFor } from './gateway.ts';
+import { running } from './running.ts';
 
 /** Publishes one event; resolves to its id. */
 export const post = async (
@@ -24,7 +25,9 @@ export class Counter {
   private readonly done: Promise<void>;
 
   constructor(url: () => string, channel: string) {
+    running.add(this);
     this.done = this.run(url, channel);
+    this.done.catch(() => {}); // told by stop()
   }
 
   /** All that was published, in order. */
@@ -33,6 +36,7 @@ export class Counter {
   }
 
   async stop(): Promise<void> {
+    running.delete(this);
     this.stopped = true;
     await this.done;
   }
