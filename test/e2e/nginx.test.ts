@@ -32,14 +32,22 @@ describe('two gateways on one Redis behind nginx', () => {
     await redis.stop();
   });
 
-  const follow = async (channel: string, headers: Readonly<Record<string, string>> = {}): Promise<RawStream> => {
-    const stream = new RawStream(nginx.port, `/events?channels=${channel}`, { ...AUTHORIZATION, ...headers });
+  const follow = async (
+    channel: string,
+    headers: Readonly<Record<string, string>> = {},
+    prefix = '',
+  ): Promise<RawStream> => {
+    const path = `${prefix}/events?channels=${channel}`;
+    const stream = new RawStream(nginx.port, path, { ...AUTHORIZATION, ...headers });
     await eventually(() => stream.frames.length > 0, 1_000);
     return stream;
   };
 
-  it('passes every event on as it comes, without being told not to buffer', async () => {
-    const streams = [await follow('unbuffered'), await follow('unbuffered')];
+  it.each([
+    { version: '1.1', prefix: '' },
+    { version: '1.0', prefix: '/plain' },
+  ])('passes every event on as it comes over HTTP/$version, without being told not to buffer', async ({ prefix }) => {
+    const streams = [await follow('unbuffered', {}, prefix), await follow('unbuffered', {}, prefix)];
     expect(new Set(streams.map(backendOf)).size).toBe(2);
     for (const count of [1, 2, 3]) {
       await post(nginx.url, { channel: 'unbuffered', data: count });

@@ -38,6 +38,10 @@ http {
       proxy_read_timeout 1h;
       add_header X-Backend $upstream_addr;
     }
+    location /plain/ {
+      proxy_pass http://gateways/;
+      add_header X-Backend $upstream_addr;
+    }
   }
 }
 `;
@@ -52,7 +56,10 @@ const isListening = (port: number): Promise<boolean> =>
     socket.once('error', () => resolve(false));
   });
 
-/** A real nginx that spreads requests over gateways in turn. Every answer names its gateway in `X-Backend`. */
+/**
+ * A real nginx that spreads requests over gateways in turn. Every answer names its gateway in `X-Backend`. What is
+ * asked for under `/plain/` it asks for in HTTP/1.0, as it does by default.
+ */
 export const startNginx = async (backends: readonly number[]): Promise<RunningNginx> => {
   const port = await freePort();
   const directory = makeDirectory();
