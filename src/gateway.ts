@@ -23,6 +23,7 @@ import { corsFor } from './cors.ts';
 import { Connections } from './limits/connections.ts';
 import { EventRate } from './limits/event-rate.ts';
 import { PublishRate } from './limits/publish-rate.ts';
+import { ListenError } from './listen-error.ts';
 import { requestLogger } from './ops/logging.ts';
 import { Metrics } from './ops/metrics.ts';
 import { opsRoutes } from './ops/routes.ts';
@@ -180,27 +181,26 @@ export class Gateway {
     this.server.requestTimeout = 60_000; // of the request itself; a stream's answer may last for ever
   }
 
-  /** Listens; resolves to the address. */
+  /** Listens; resolves to the address. Throws a `ListenError`, and is over then. */
   async start(): Promise<string> {
     const { host, port } = this.config;
-    await new Promise<void>((resolve, reject) => {
-      this.server.once('error', reject);
+    const failure = await new Promise<Error | undefined>((resolve) => {
+      this.server.once('error', resolve);
       this.server.listen(port, host, () => {
-        this.server.off('error', reject);
-        resolve();
+        this.server.off('error', resolve);
+        resolve(undefined);
       });
     });
+    if (failure) {
+      await this.release();
+      throw new ListenError(host, port, failure);
+    }
     return this.url;
   }
 
   get url(): string {
     const { address, port, family } = this.server.address() as AddressInfo;
     return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
-  }
-
-  /** Drops every connection as it is, as a proxy in front may do at any time; clients resume by their ids. */
-  cutConnections(): void {
-    this.server.closeAllConnections();
   }
 
   /** A token that may do everything, for whoever has started a gateway without a key. */
@@ -228,12 +228,17 @@ export class Gateway {
     late.abort();
     this.server.closeAllConnections();
     await closed;
+    await this.release();
+    this.logger.info('The gateway has stopped.');
+  }
+
+  /** Lets go of everything but the server. */
+  private async release(): Promise<void> {
     this.endWatch();
     this.hub.close();
     this.wheel.stop();
     await this.connections.close();
     await this.log.close();
-    this.logger.info('The gateway has stopped.');
   }
 
   private sendAway(stream: ChannelStream): void {

@@ -7,8 +7,8 @@ import { makeLogger } from './ops/logging.ts';
 import { version } from './version.ts';
 
 /** What a newcomer needs to see something within a minute. */
-const welcome = (url: string, token: string): string => `
-Sluice ${version()} listens on ${url} with an embedded store, for this machine only. No key is configured, so it has
+const welcome = (url: string, store: string, token: string): string => `
+Sluice ${version()} listens on ${url} with ${store}, for this machine only. No key is configured, so it has
 made one for this run; this token may do everything and is good for 24 hours:
 
   ${token}
@@ -33,14 +33,7 @@ export const serve = async (flags: Flags): Promise<void> => {
   logger.debug({ settings: describe(config) }, 'These settings are in force.');
 
   const gateway = new Gateway({ config, logger });
-  const url = await gateway.start();
-  logger.info(
-    { url, version: version(), store: config.redis.url === undefined ? 'embedded' : 'redis' },
-    'The gateway is listening.',
-  );
-  const token = gateway.ownToken();
-  if (token !== undefined) process.stdout.write(welcome(url, token));
-
+  // Before anything is announced: whoever starts it may stop it the moment it says that it listens.
   let stopping = false;
   const stop = (signal: NodeJS.Signals): void => {
     if (stopping) process.exit(1); // asked twice: at once
@@ -56,4 +49,10 @@ export const serve = async (flags: Flags): Promise<void> => {
   };
   process.on('SIGTERM', stop);
   process.on('SIGINT', stop);
+
+  const url = await gateway.start();
+  const embedded = config.redis.url === undefined;
+  logger.info({ url, version: version(), store: embedded ? 'embedded' : 'redis' }, 'The gateway is listening.');
+  const token = gateway.ownToken();
+  if (token !== undefined) process.stdout.write(welcome(url, embedded ? 'an embedded store' : 'Redis', token));
 };

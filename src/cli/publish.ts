@@ -1,5 +1,6 @@
 import { text as readAll } from 'node:stream/consumers';
-import type { Remote } from './remote.ts';
+import { ask } from './ask.ts';
+import { isHeaderText, type Remote, reasonOf, refusalOf } from './remote.ts';
 import { UsageError } from './usage-error.ts';
 
 export interface PublishOptions {
@@ -9,20 +10,14 @@ export interface PublishOptions {
   readonly idempotencyKey?: string;
 }
 
+const SILENCE_MS = 30_000;
+
 /** JSON if it is, else the text itself: `sluice publish demo hello` should do what it looks like. */
 const dataOf = (text: string): unknown => {
   try {
     return JSON.parse(text);
   } catch {
     return text;
-  }
-};
-
-const messageOf = (body: string): string => {
-  try {
-    return (JSON.parse(body) as { message?: string }).message ?? body;
-  } catch {
-    return body;
   }
 };
 
@@ -34,31 +29,21 @@ export const publishTo = async (
   options: PublishOptions,
 ): Promise<string> => {
   const { type, agentId, correlationId, idempotencyKey } = options;
+  if (idempotencyKey !== undefined && !isHeaderText(idempotencyKey)) {
+    throw new UsageError('The idempotency key must be of visible ASCII characters.');
+  }
   const data = dataOf(text === '-' ? await readAll(process.stdin) : text);
-  const event = {
-    channel,
-    data,
-    ...(type && { type }),
-    ...(agentId && { agentId }),
-    ...(correlationId && { correlationId }),
-  };
-  const answer = await fetch(new URL('events', remote.url), {
+  const answer = await ask(remote, new URL('events', remote.url), {
     method: 'POST',
     headers: {
       'Content-Type': 'application/json',
-      Authorization: `Bearer ${remote.token}`,
-      ...(idempotencyKey && { 'Idempotency-Key': idempotencyKey }),
+      ...(idempotencyKey !== undefined && { 'Idempotency-Key': idempotencyKey }),
     },
-    body: JSON.stringify(event),
+    body: JSON.stringify({ channel, data, type, agentId, correlationId }), // leaves out what is undefined
+    silenceMs: SILENCE_MS,
   }).catch((error: unknown) => {
-    throw new UsageError(`${remote.url} does not answer: ${reasonOf(error)}.`);
+    throw new Error(`${remote.url} does not answer: ${reasonOf(error)}.`);
   });
-  const body = await answer.text();
-  if (!answer.ok) throw new UsageError(`${answer.status}: ${messageOf(body)}`);
-  return (JSON.parse(body) as { id: string }).id;
-};
-
-const reasonOf = (error: unknown): string => {
-  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  return cause instanceof Error ? cause.message || cause.name : String(cause);
+  if (answer.status !== 201) throw new Error(await refusalOf(answer));
+  return ((await answer.json()) as { id: string }).id;
 };

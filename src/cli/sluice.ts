@@ -1,8 +1,7 @@
 #!/usr/bin/env node
-import { Command, InvalidArgumentError } from 'commander';
+import { Command, CommanderError, InvalidArgumentError } from 'commander';
 import { ConfigError } from '../config/config-error.ts';
 import { type Flags, flagOptions } from '../config/text-sources.ts';
-import { serve } from '../main.ts';
 import { version } from '../version.ts';
 import { type PublishOptions, publishTo } from './publish.ts';
 import { type RemoteOptions, remoteOf } from './remote.ts';
@@ -10,7 +9,7 @@ import { type TailOptions, tail } from './tail.ts';
 import { makeToken, type TokenOptions } from './token.ts';
 import { UsageError } from './usage-error.ts';
 
-const list = (value: string, before: string[]): string[] => [...before, ...value.split(',')];
+const list = (value: string, before: string[]): string[] => [...before, ...value.split(',').map((part) => part.trim())];
 
 const positive = (value: string): number => {
   if (!/^[1-9]\d{0,8}$/.test(value)) throw new InvalidArgumentError('It must be a whole number above 0.');
@@ -24,12 +23,16 @@ const withRemote = (command: Command): Command =>
 
 const program = new Command('sluice')
   .description('One gate for every event stream of an AI agent platform.')
-  .version(version());
+  .version(version())
+  .exitOverride();
 
 const serving = program
   .command('serve')
   .description('run the gateway; every setting may also stand in sluice.yaml or in the environment')
-  .action((flags: Flags) => serve(flags));
+  .action(async (flags: Flags) => {
+    const { serve } = await import('../main.ts'); // the other commands start faster without a gateway
+    await serve(flags);
+  });
 for (const { flags, description } of flagOptions()) serving.option(flags, description);
 
 program
@@ -68,13 +71,24 @@ withRemote(program.command('tail'))
     tail(remoteOf(options), channels, options, console.log, console.error),
   );
 
+// `sluice tail demo | head -1`: whoever has seen enough is no error.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
+
+/** 2: what was asked for cannot be understood or is set wrongly; 1: it was understood and failed. */
+const exitCodeOf = (error: unknown): number => {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2; // help, too, is thrown
+  return error instanceof UsageError || error instanceof ConfigError ? 2 : 1;
+};
+
+const linesOf = (error: unknown): readonly string[] => {
+  if (error instanceof CommanderError) return []; // it has been said
+  if (error instanceof ConfigError) return error.problems;
+  return [error instanceof Error ? error.message : String(error)];
+};
+
 try {
   await program.parseAsync();
-  process.exitCode = 0;
 } catch (error) {
-  const lines =
-    error instanceof ConfigError ? error.problems : [error instanceof Error ? error.message : String(error)];
-  for (const line of lines) console.error(line);
-  if (!(error instanceof UsageError || error instanceof ConfigError)) process.exitCode = 1;
-  else process.exitCode = 2;
+  for (const line of linesOf(error)) console.error(line);
+  process.exitCode = exitCodeOf(error);
 }

@@ -1,5 +1,6 @@
 import { EventSource } from 'eventsource';
-import type { Remote } from './remote.ts';
+import { ask } from './ask.ts';
+import { type Remote, reasonOf, refusalOf } from './remote.ts';
 
 export interface TailOptions {
   /** Go on after this id. */
@@ -11,15 +12,20 @@ export interface TailOptions {
 
 interface TailEvent {
   readonly type: string;
-  readonly id?: string;
   readonly timestamp: string;
   readonly payload: unknown;
+  readonly metadata: { readonly channel?: string };
 }
+
+/** Longer than heartbeats are apart: a connection that has died without a word is opened anew. */
+const SILENCE_MS = 300_000;
 
 const TYPES = ['message', 'status', 'capability_response', 'error', 'resync'];
 
-const shown = (event: TailEvent): string => {
-  const { type, timestamp, payload } = event;
+/** What passes: too many streams, a gateway that is away, a proxy that finds none. An `EventSource` gives up on them. */
+const PASSING = new Set([429, 502, 503, 504]);
+
+const shown = ({ type, timestamp, payload, metadata }: TailEvent): string => {
   const time = timestamp.slice(11, 23);
   if (type === 'connected') {
     const { channels, resumed } = payload as { channels: string[]; resumed: boolean };
@@ -29,11 +35,9 @@ const shown = (event: TailEvent): string => {
     const { reason, channels } = payload as { reason: string; channels: string[] };
     return `${time} !! resync (${reason}): events of ${channels.join(', ')} may be missing; what is kept follows`;
   }
-  if (type === 'message') {
-    const { channel, data } = payload as { channel: string; data: unknown };
-    return `${time} ${channel} ${JSON.stringify(data)}`;
-  }
-  return `${time} ${type} ${JSON.stringify(payload)}`;
+  if (metadata.channel !== undefined) return `${time} ${metadata.channel} ${type} ${JSON.stringify(payload)}`;
+  const { channel, data } = payload as { channel: string; data: unknown };
+  return `${time} ${channel} ${type === 'message' ? '' : `${type} `}${JSON.stringify(data)}`;
 };
 
 /** Follows channels until it is stopped; reconnects by itself and goes on where it was. */
@@ -48,12 +52,23 @@ export const tail = (
   url.searchParams.set('channels', channels);
   if (options.after !== undefined) url.searchParams.set('lastEventId', options.after);
   let left = options.count ?? Number.POSITIVE_INFINITY;
+  let refusal = 'The gateway does not answer with events.';
   return new Promise((resolve, reject) => {
     const source = new EventSource(url, {
-      fetch: (input, init) =>
-        fetch(input, { ...init, headers: { ...init.headers, Authorization: `Bearer ${remote.token}` } }),
+      fetch: async (_, { headers, signal }) => {
+        const question = { headers, silenceMs: SILENCE_MS, ...(signal && { signal: signal as AbortSignal }) };
+        const answer = await ask(remote, url, question).catch((error: unknown) => {
+          if (error instanceof Error && error.name === 'AbortError') throw error; // that is us
+          throw new Error(`${remote.url} does not answer: ${reasonOf(error)}.`);
+        });
+        if (answer.status === 200) return answer;
+        refusal = await refusalOf(answer);
+        if (PASSING.has(answer.status)) throw new Error(refusal);
+        return answer;
+      },
     });
     const take = (text: string): void => {
+      if (left <= 0) return; // closing it does not stop what has already been read
       const event = JSON.parse(text) as TailEvent;
       const isNote = event.type === 'connected' || event.type === 'resync';
       if (options.json) print(text);
@@ -67,16 +82,12 @@ export const tail = (
     for (const type of TYPES) {
       source.addEventListener(type, (event) => {
         // "error" is both a type of event and what the client calls its own troubles.
-        if (event instanceof MessageEvent || 'data' in event) take(String((event as MessageEvent).data));
+        if (event instanceof MessageEvent) take(String(event.data));
       });
     }
-    source.onerror = (error) => {
-      if ('data' in error) return;
-      if (source.readyState !== source.CLOSED) {
-        note(`-- ${error.message ?? 'the connection was lost'}; trying again`);
-        return;
-      }
-      reject(new Error(error.code === undefined ? (error.message ?? 'closed') : `The gateway answered ${error.code}.`));
+    source.onerror = ({ message }) => {
+      if (source.readyState === source.CLOSED) reject(new Error(refusal));
+      else note(`-- ${message?.endsWith('.') ? message : 'The connection was lost.'} Trying again.`);
     };
   });
 };

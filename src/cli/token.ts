@@ -1,6 +1,8 @@
+import { AuthError } from '../auth/auth-error.ts';
 import { SCOPES } from '../auth/principal.ts';
 import { mintToken } from '../auth/token.ts';
 import { loadConfig } from '../config/config.ts';
+import { isChannelPattern } from '../streams/channel-name.ts';
 import { UsageError } from './usage-error.ts';
 
 export interface TokenOptions {
@@ -15,10 +17,18 @@ export interface TokenOptions {
 
 const UNITS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, d: 86_400 };
 
+const MAX_SECONDS = 36_500 * 86_400;
+
 const secondsOf = (text: string): number => {
-  const match = /^(\d{1,9})([smhd])$/.exec(text);
-  if (!match || Number(match[1]) === 0) throw new UsageError(`"${text}" is not a time such as 90s, 30m, 12h or 7d.`);
-  return Number(match[1]) * (UNITS[match[2] as string] as number);
+  const [, count = '', unit = ''] = /^(\d{1,9})([smhd])$/.exec(text) ?? [];
+  const seconds = Number(count) * (UNITS[unit] ?? 0);
+  if (seconds > 0 && seconds <= MAX_SECONDS) return seconds;
+  throw new UsageError(`"${text}" is not a time such as 90s, 30m, 12h or 7d, and at most 36500d.`);
+};
+
+const checkPatterns = (option: string, patterns: readonly string[]): void => {
+  const wrong = patterns.filter((pattern) => !isChannelPattern(pattern)).map((pattern) => JSON.stringify(pattern));
+  if (wrong.length > 0) throw new UsageError(`Not a channel pattern in ${option}: ${wrong.join(', ')}.`);
 };
 
 export const makeToken = (options: TokenOptions): string => {
@@ -29,6 +39,9 @@ export const makeToken = (options: TokenOptions): string => {
   }
   const unknown = options.scope.filter((scope) => !(SCOPES as readonly string[]).includes(scope));
   if (unknown.length > 0) throw new UsageError(`Unknown scope ${unknown.join(', ')}; there are ${SCOPES.join(', ')}.`);
+  checkPatterns('--subscribe', options.subscribe);
+  checkPatterns('--publish', options.publish);
+  const ttlSeconds = secondsOf(options.ttl);
   const claims = {
     sub: options.sub,
     channels: { subscribe: options.subscribe, publish: options.publish },
@@ -37,5 +50,9 @@ export const makeToken = (options: TokenOptions): string => {
     ...(issuer !== undefined && { iss: issuer }),
     ...(audience !== undefined && { aud: audience }),
   };
-  return mintToken(secret, claims, secondsOf(options.ttl));
+  try {
+    return mintToken(secret, claims, ttlSeconds);
+  } catch (error) {
+    throw error instanceof AuthError ? new UsageError(error.message) : error;
+  }
 };

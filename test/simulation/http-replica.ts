@@ -4,6 +4,7 @@ import type { Wanted } from '../../src/streams/interest.ts';
 import type { NewEvent } from '../../src/streams/log.ts';
 import type { Place } from '../../src/streams/position.ts';
 import { type RunningGateway, tokenFor } from '../support/gateway.ts';
+import type { TcpProxy } from '../support/proxy.ts';
 import type { Reader, Replica } from './replica.ts';
 
 interface Wire {
@@ -14,17 +15,19 @@ interface Wire {
 
 const behindPrefix = (id: string): string => id.slice(id.indexOf('-') + 1);
 
-/** A whole gateway on a port of its own, with real clients. */
+/** A whole gateway behind a proxy that may be cut, with real clients. */
 export class HttpReplica implements Replica {
   private readonly running: RunningGateway;
+  private readonly proxy: TcpProxy;
   private readonly headers = { Authorization: `Bearer ${tokenFor()}` };
 
-  constructor(running: RunningGateway) {
+  constructor(running: RunningGateway, proxy: TcpProxy) {
     this.running = running;
+    this.proxy = proxy;
   }
 
   follow(wanted: Wanted, cursor: string | undefined, reader: Reader): { close(): void; resume(): void } {
-    const url = new URL('/events', this.running.url);
+    const url = new URL('/events', this.proxy.url);
     url.searchParams.set('channels', [...wanted.names, ...(wanted.patterns ?? [])].join());
     // The first connection of an EventSource has no header; the ones it makes by itself do, and the header wins.
     if (cursor !== undefined) url.searchParams.set('lastEventId', cursor);
@@ -46,7 +49,7 @@ export class HttpReplica implements Replica {
   }
 
   async publish(events: readonly NewEvent[], key: string | undefined): Promise<readonly Place[]> {
-    const answer = await fetch(new URL('/events', this.running.url), {
+    const answer = await fetch(new URL('/events', this.proxy.url), {
       method: 'POST',
       headers: { ...this.headers, ...(key !== undefined && { 'Idempotency-Key': key }) },
       body: JSON.stringify(events),
@@ -61,12 +64,12 @@ export class HttpReplica implements Replica {
     return { ...delivered, gaps };
   }
 
-  /** As a proxy that is restarted would. */
   cutAll(): void {
-    this.running.gateway.cutConnections();
+    this.proxy.cut();
   }
 
   async stop(): Promise<void> {
+    await this.proxy.stop();
     await this.running.stop();
   }
 }

@@ -4,6 +4,7 @@ import { Hub } from '../../src/streams/hub.ts';
 import type { LimitsOf } from '../../src/streams/log.ts';
 import { partitionOf } from '../../src/streams/partition-of.ts';
 import { startGateway } from '../support/gateway.ts';
+import { TcpProxy } from '../support/proxy.ts';
 import { Random } from '../support/random.ts';
 import { Checker, type Verdict } from './checker.ts';
 import { Client } from './client.ts';
@@ -75,7 +76,8 @@ const openReplicas = async (
           SLUICE_MAX_EVENTS_PER_SECOND: '0',
           SLUICE_OSSA_RETRY_MS: '20',
         };
-        return new HttpReplica(await startGateway(env));
+        const running = await startGateway(env);
+        return new HttpReplica(running, await TcpProxy.start(running.port));
       }),
     );
     const cut: Fault = { name: 'sockets cut', weight: 4, strike: async (dice) => dice.pick(replicas).cutAll() };
