@@ -10,13 +10,13 @@ import {
 } from 'pino';
 import { pinoHttp } from 'pino-http';
 import { prettyLines } from './pretty.ts';
-import type { RedactUrl } from './redact-url.ts';
 import { scrub } from './scrub.ts';
 
 export interface LoggerOptions {
   readonly level: LevelWithSilent;
   readonly format: 'json' | 'pretty';
-  readonly redactUrl: RedactUrl;
+  /** A URL without its secrets. */
+  readonly redactUrl: (url: string) => string;
   /** Standard output if absent. */
   readonly destination?: DestinationStream;
 }

@@ -1,16 +1,8 @@
 import { pino } from 'pino';
+import { SECRET_HEADERS } from '../auth/redact.ts';
 
-/** Headers that carry what nobody may read in a log, in requests and answers. */
-const SECRET_HEADERS: ReadonlySet<string> = new Set([
-  'authorization',
-  'proxy-authorization',
-  'x-api-key',
-  'apikey',
-  'cookie',
-  'set-cookie',
-  'x-secrets',
-  'rawheaders', // node's list of names and values
-]);
+/** Names whose values nobody may read in a log; `rawHeaders` is node's list of names and values. */
+const SECRET_NAMES: ReadonlySet<string> = new Set([...SECRET_HEADERS, 'rawheaders']);
 
 /** Deeper than headers ever are, and an end for whatever goes round in circles. */
 const DEPTH = 5;
@@ -24,7 +16,7 @@ export const scrub = (value: unknown, depth = 0): unknown => {
   if (value instanceof Error) return scrub(pino.stdSerializers.err(value), depth); // a copy would lose message and stack
   let copy: Record<string, unknown> | undefined;
   for (const [key, inner] of Object.entries(value)) {
-    const clean = SECRET_HEADERS.has(key.toLowerCase()) ? '***' : scrub(inner, depth + 1);
+    const clean = SECRET_NAMES.has(key.toLowerCase()) ? '***' : scrub(inner, depth + 1);
     if (clean === inner) continue;
     copy ??= { ...value };
     copy[key] = clean;

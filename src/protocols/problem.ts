@@ -41,6 +41,9 @@ export class Problem extends Error {
   }
 }
 
+/** Somebody's text as it may stand in a message: in quotes, and not for longer than it helps. */
+export const quoted = (text: string): string => JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
+
 /** When the store is away: it usually comes back within seconds. */
 const RETRY_SOON = { 'Retry-After': '1' };
 

@@ -3,12 +3,10 @@ import { get, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express, { type Express } from 'express';
 import request from 'supertest';
+import { redactUrl } from '../../src/auth/redact.ts';
 import { makeLogger, requestLogger } from '../../src/ops/logging.ts';
-import { urlRedactor } from '../../src/ops/redact-url.ts';
 
 type Line = Record<string, unknown> & { msg: string; level: number; req: Record<string, unknown> };
-
-const redactUrl = urlRedactor(['token', 'ticket']);
 
 const makeLog = (level: 'debug' | 'info' | 'silent' = 'debug', format: 'json' | 'pretty' = 'json') => {
   const written: string[] = [];

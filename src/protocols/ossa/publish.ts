@@ -3,7 +3,7 @@ import { mayPublish, type Principal, speaksFor } from '../../auth/principal.ts';
 import { isChannelName } from '../../streams/channel-name.ts';
 import { encodeUuid } from '../../streams/id.ts';
 import type { NewEvent, StreamLog } from '../../streams/log.ts';
-import { Problem } from '../problem.ts';
+import { Problem, quoted } from '../problem.ts';
 import { EVENT_TYPES, type EventType, storedForm } from './event.ts';
 import { isReserved } from './reserved.ts';
 
@@ -115,7 +115,7 @@ const checkChannels = (rules: PublishRules, principal: Principal, posted: readon
   const channels = [...new Set(posted.map(({ channel }) => channel))];
   const refuse = (code: 'PROTOCOL_ERROR' | 'FORBIDDEN', why: string, which: readonly string[]): void => {
     if (which.length === 0) return;
-    const shown = code === 'FORBIDDEN' ? which : which.map((channel) => JSON.stringify(channel));
+    const shown = code === 'FORBIDDEN' ? which : which.map(quoted);
     throw new Problem(code, `${why}: ${shown.join(', ')}.`, { details: { channels: which } });
   };
   refuse(

@@ -1,6 +1,6 @@
 import { maySubscribe, type Principal } from '../../auth/principal.ts';
 import { hasWildcard, isChannelName, isChannelPattern } from '../../streams/channel-name.ts';
-import { Problem } from '../problem.ts';
+import { Problem, quoted } from '../problem.ts';
 
 export interface WantedChannels {
   readonly names: readonly string[];
@@ -29,10 +29,7 @@ export const parseWanted = (text: string | undefined, most: number): WantedChann
   }
   for (const channel of channels) {
     if (isChannelPattern(channel)) continue;
-    throw new Problem(
-      'PROTOCOL_ERROR',
-      `${JSON.stringify(channel)} is neither a channel nor a pattern.${why(channel)}`,
-    );
+    throw new Problem('PROTOCOL_ERROR', `${quoted(channel)} is neither a channel nor a pattern.${why(channel)}`);
   }
   return {
     channels,
