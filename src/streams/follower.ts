@@ -223,6 +223,7 @@ export class Follower implements Member {
   }
 
   private startOver(reason: ResyncReason, partitions: readonly number[]): void {
+    this.told.clear(); // numbers of another epoch, which may be far beyond those to come
     for (const partition of partitions) {
       const { epoch } = this.attachment(partition);
       this.places[partition] = { ...ORIGIN, partition, epoch: epoch ?? 0 };

@@ -1,7 +1,9 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Hub } from '../../src/streams/hub.ts';
 import type { FeedListener, LimitsOf, NewEvent, Page, StoredEvent } from '../../src/streams/log.ts';
 import { MemoryLog } from '../../src/streams/memory-log.ts';
 import type { Position } from '../../src/streams/position.ts';
+import { FaultyLog } from '../simulation/faulty-log.ts';
 import { PlainEncoder, Recorder, settled } from './recorder.ts';
 
 const HOUR = 3_600_000;
@@ -193,6 +195,39 @@ describe('what a follower is told', () => {
     expect(log.reads).toBeGreaterThan(3);
     expect(second.story.filter((text) => text.startsWith('!'))).toEqual(['!expired small']);
     expect(second.story).toHaveLength(1 + 30 + 3);
+  });
+
+  // The numbers up to which losses had been told were kept over a change of epoch. When they began again from 1, every
+  // loss up to the old numbers passed for told.
+  it('is told of a loss in a new epoch although the numbers of the old one were higher', async () => {
+    let current = new WatchedLog();
+    const log = new FaultyLog(() => current);
+    const hub = new Hub(log, { mirrorEvents: 1, pageEvents: 4 });
+    hubs.push(hub);
+    const follower = new Recorder(hub, { names: ['small', 'big'] });
+    await settled();
+    follower.takes = false;
+    await current.append(events('big', 'b'));
+    await settled();
+    await current.append([
+      ...events('big', ...Array.from({ length: 50 }, (_, i) => `b${i}`)),
+      ...events('small', '1', '2', '3', '4', '5'),
+    ]);
+    follower.following.resume(); // it takes one page, is told that events of "small" are lost, and stops again
+    await settled();
+    expect(follower.story.filter((text) => text.startsWith('!'))).toEqual(['!expired small']);
+    current = new WatchedLog();
+    log.breakFeeds(); // the store was emptied
+    await sleep(50);
+    await current.append([...events('small', 'n1'), ...events('big', 'x')]);
+    follower.following.resume(); // told of the new epoch, and takes what is there
+    await settled();
+    await current.append(events('small', 'n2', 'n3', 'n4', 'n5', 'n6'));
+    follower.takes = true;
+    follower.following.resume();
+    await settled();
+    const after = follower.story.slice(follower.story.indexOf('!epoch_changed small,big'));
+    expect(after).toEqual(['!epoch_changed small,big', 'n1', 'x', '!expired small', 'n4', 'n5', 'n6']);
   });
 
   it('is nothing when the store has forgotten the name of a channel that it follows', async () => {
