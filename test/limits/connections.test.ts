@@ -197,12 +197,12 @@ describe('over Redis', () => {
     redis.child.kill('SIGSTOP');
     let began = performance.now();
     const verdicts = await some(one.connections, 'a', 3);
-    expect(performance.now() - began).toBeLessThan(200);
+    expect(performance.now() - began).toBeLessThan(1_000);
     expect(verdicts.map(allowed)).toEqual([true, true, false]);
     began = performance.now();
     release(first);
     expect(allowed(await one.connections.acquire('b'))).toBe(true);
-    expect(performance.now() - began).toBeLessThan(50); // one has waited, the next need not
+    expect(performance.now() - began).toBeLessThan(200); // one has waited, the next need not
     redis.child.kill('SIGCONT');
     clock.now += 1_001;
     await one.connections.renew();

@@ -94,10 +94,10 @@ describe('over Redis', () => {
     try {
       const began = performance.now();
       expect(await rate.take('hang', 9)).toEqual({ allowed: true });
-      expect(performance.now() - began).toBeLessThan(200);
+      expect(performance.now() - began).toBeLessThan(1_000);
       const second = performance.now();
       expect(await rate.take('hang', 2)).toMatchObject({ allowed: false });
-      expect(performance.now() - second).toBeLessThan(50); // one has waited, the next need not
+      expect(performance.now() - second).toBeLessThan(200); // one has waited, the next need not
       expect(failures).toHaveLength(1);
     } finally {
       redis.child.kill('SIGCONT');
