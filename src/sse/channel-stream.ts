@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
-import type { Resync, Sink } from '../streams/follower.ts';
 import type { Batch } from '../streams/group.ts';
 import type { Following, Hub } from '../streams/hub.ts';
+import type { Resync, Sink } from '../streams/sink.ts';
 import type { CloseReason } from './closing.ts';
 import { Connection } from './connection.ts';
 import type { ChannelDialect } from './dialect.ts';

@@ -1,5 +1,5 @@
 import type { Encoder } from '../streams/entry.ts';
-import type { Resync } from '../streams/follower.ts';
+import type { Resync } from '../streams/sink.ts';
 import type { Framing } from './framing.ts';
 import type { Heartbeat } from './heartbeat.ts';
 

@@ -3,39 +3,10 @@ import { type Cursor, decodeCursor, encodePlaces } from './cursor.ts';
 import type { Encoder, Entry } from './entry.ts';
 import { type Arrival, type Batch, type Member, makeBatch } from './group.ts';
 import type { Interest } from './interest.ts';
-import { missed } from './missed.ts';
+import { Losses } from './losses.ts';
 import { ORIGIN, type Place, type Position } from './position.ts';
 import type { PageReader, SharedPage } from './reader.ts';
-
-/**
- * Why a follower is told that its position no longer holds:
- *
- *     expired        events after the position were trimmed or are too old
- *     epoch_changed  the store lost or may have lost its state since the position was given
- *     unknown_id     the id is not one of ours
- *     ahead_of_head  the position lies beyond the store's last number
- *     gap            an event did not arrive on a live feed; should never happen
- */
-export const RESYNC_REASONS = ['expired', 'epoch_changed', 'unknown_id', 'ahead_of_head', 'gap'] as const;
-export type ResyncReason = (typeof RESYNC_REASONS)[number];
-
-export interface Resync {
-  readonly reason: ResyncReason;
-  /** Names; for a whole partition also the patterns as they were asked for. All that is kept of them follows. */
-  readonly channels: readonly string[];
-}
-
-/** Where a follower's events go. Called in order, never inside a call to the hub. */
-export interface Sink {
-  /**
-   * Following begins. `position` is what an id carries behind its prefix; absent when a cursor was given and could not be
-   * honoured, so that its owner goes on to repeat it until it has received something.
-   */
-  connected(position: string | undefined, resumed: boolean): void;
-  resync(notice: Resync): void;
-  /** False: take nothing more until `resume`. The batch itself has been taken all the same. */
-  events(batch: Batch): boolean;
-}
+import type { ResyncReason, Sink } from './sink.ts';
 
 /** The rest of the house, as a follower needs it. */
 export interface Surroundings {
@@ -76,10 +47,7 @@ export class Follower implements Member {
   private readonly sink: Sink;
   private readonly cursorText: string | undefined;
   private places: Place[] = [];
-  /** Per channel, the number up to which a loss has been told already. */
-  private readonly told = new Map<string, number>();
-  /** Partitions that start over after a notice, which covers whatever is not kept of them. */
-  private readonly amnesty = new Set<number>();
+  private readonly losses = new Losses();
   private gaps: Gap[] = [];
   private started = false;
   private markAsked = false;
@@ -141,7 +109,7 @@ export class Follower implements Member {
       if (this.busy || this.blocked || this.closed) return;
     }
     if (level) {
-      this.told.clear();
+      this.losses.clear();
       this.live = true;
       this.around.join(this);
     }
@@ -223,11 +191,10 @@ export class Follower implements Member {
   }
 
   private startOver(reason: ResyncReason, partitions: readonly number[]): void {
-    this.told.clear(); // numbers of another epoch, which may be far beyond those to come
     for (const partition of partitions) {
       const { epoch } = this.attachment(partition);
       this.places[partition] = { ...ORIGIN, partition, epoch: epoch ?? 0 };
-      this.amnesty.add(partition);
+      this.losses.startOver(partition);
       this.gaps = this.gaps.filter((gap) => gap.partition !== partition);
     }
     this.tell(reason, [...new Set(partitions.flatMap((partition) => this.interest.channelsIn(partition)))]);
@@ -246,7 +213,7 @@ export class Follower implements Member {
     const { partition, head } = attachment;
     const from = this.place(partition);
     if (from.seq >= head.seq) {
-      this.amnesty.delete(partition); // there was nothing that the notice could cover
+      this.losses.takeCover(partition); // there was nothing that the notice could cover
       return true;
     }
     const sources = attachment.sources(this.interest, from.seq);
@@ -264,7 +231,7 @@ export class Follower implements Member {
     const lost: string[] = [];
     for (const { channel, last, mirror } of sources) {
       const entries = mirror?.after(from.seq, now) ?? [];
-      if (this.lost(channel, from.seq, entries[0], last)) lost.push(channel);
+      if (this.losses.find(channel, from.seq, entries[0], last)) lost.push(channel);
       kept.push(...entries);
     }
     this.tellLost(partition, lost);
@@ -302,7 +269,7 @@ export class Follower implements Member {
     const lost: string[] = [];
     const kept: Entry[] = [];
     for (const [channel, { entries, last }] of page.channels) {
-      if (this.lost(channel, from.seq, entries[0], last)) lost.push(channel);
+      if (this.losses.find(channel, from.seq, entries[0], last)) lost.push(channel);
       for (const entry of entries) if (entry.seq <= horizon.seq) kept.push(entry);
     }
     this.tellLost(partition, lost);
@@ -314,16 +281,8 @@ export class Follower implements Member {
     if (horizon.seq > this.place(partition).seq) this.moveTo(partition, horizon);
   }
 
-  /** Whether a loss has to be told that was not told before. */
-  private lost(channel: string, after: number, first: Entry | undefined, last: number): boolean {
-    const known = Math.max(after, this.told.get(channel) ?? 0);
-    if (!missed(known, first, last)) return false;
-    this.told.set(channel, first ? first.prev : last);
-    return true;
-  }
-
   private tellLost(partition: number, channels: readonly string[]): void {
-    if (!this.amnesty.delete(partition)) this.tell('expired', channels);
+    if (!this.losses.takeCover(partition)) this.tell('expired', channels);
   }
 
   private deliver(partition: number, entries: readonly Entry[], from: 'mirror' | 'log'): void {

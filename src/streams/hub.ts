@@ -1,12 +1,13 @@
 import { Attachment, type HubOptions } from './attachment.ts';
 import type { Encoder, Entry } from './entry.ts';
-import { Follower, RESYNC_REASONS, type ResyncReason, type Sink, type Surroundings } from './follower.ts';
+import { Follower, type Surroundings } from './follower.ts';
 import type { Group } from './group.ts';
 import { Interest, type Wanted } from './interest.ts';
 import type { StreamLog } from './log.ts';
 import type { Mirror } from './mirror.ts';
 import type { Place } from './position.ts';
 import { PageReader } from './reader.ts';
+import { RESYNC_REASONS, type ResyncReason, type Sink } from './sink.ts';
 
 export interface FollowRequest extends Wanted {
   /** The id that was received last; without one only what comes from now on is delivered. */

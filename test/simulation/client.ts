@@ -1,5 +1,5 @@
-import type { Resync } from '../../src/streams/follower.ts';
 import type { Wanted } from '../../src/streams/interest.ts';
+import type { Resync } from '../../src/streams/sink.ts';
 import type { Random } from '../support/random.ts';
 import type { Reader, Replica } from './replica.ts';
 

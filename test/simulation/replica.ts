@@ -1,9 +1,9 @@
 import type { Encoder } from '../../src/streams/entry.ts';
-import type { Resync } from '../../src/streams/follower.ts';
 import type { Hub } from '../../src/streams/hub.ts';
 import type { Wanted } from '../../src/streams/interest.ts';
 import type { NewEvent, StreamLog } from '../../src/streams/log.ts';
 import type { Place } from '../../src/streams/position.ts';
+import type { Resync } from '../../src/streams/sink.ts';
 import type { SeenEvent } from './client.ts';
 
 /** What a client does with what it gets. */

@@ -80,6 +80,13 @@ const adminOf = (port: number): Redis => {
   return admin;
 };
 
+/** Opens a log for a replica, and writes it down so that it is closed at the end. */
+const openerOf = (settings: RedisSettings, limitsOf: LimitsOf, logs: RedisLog[]) => (): (() => StreamLog) => {
+  const log = new RedisLog({ settings, limitsOf });
+  logs.push(log);
+  return () => log;
+};
+
 export const redisStore = async (limitsOf: LimitsOf): Promise<SimulatedStore> => {
   let server = await startRedis();
   const { port } = server;
@@ -93,11 +100,7 @@ export const redisStore = async (limitsOf: LimitsOf): Promise<SimulatedStore> =>
   };
   return {
     url: server.url,
-    open: () => {
-      const log = new RedisLog({ settings, limitsOf });
-      logs.push(log);
-      return () => log;
-    },
+    open: openerOf(settings, limitsOf, logs),
     faults: (replicas) => [
       lag(replicas),
       {
@@ -144,11 +147,7 @@ export const clusterStore = async (limitsOf: LimitsOf, partitions: number): Prom
   const settings = settingsFor('cluster', servers, partitions);
   const logs: RedisLog[] = [];
   return {
-    open: () => {
-      const log = new RedisLog({ settings, limitsOf });
-      logs.push(log);
-      return () => log;
-    },
+    open: openerOf(settings, limitsOf, logs),
     faults: (replicas) => [
       lag(replicas),
       {

@@ -1,9 +1,9 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Encoder } from '../../src/streams/entry.ts';
-import type { Resync, Sink } from '../../src/streams/follower.ts';
 import type { Batch } from '../../src/streams/group.ts';
 import type { Following, Hub } from '../../src/streams/hub.ts';
 import type { Wanted } from '../../src/streams/interest.ts';
+import type { Resync, Sink } from '../../src/streams/sink.ts';
 
 /** `seq:data@line;` for each event. */
 export class PlainEncoder implements Encoder {
