@@ -18,6 +18,13 @@ export class EventRate {
     this.paidAt = now();
   }
 
+  /** How many may be sent at once; at least 1. */
+  room(): number {
+    if (this.msPerEvent === 0) return Number.POSITIVE_INFINITY;
+    const ahead = Math.max(0, this.paidAt - this.now());
+    return Math.max(1, Math.floor((BURST_MS - ahead) / this.msPerEvent));
+  }
+
   /** After n events were sent: the ms to wait before more may be; 0 = go on. */
   take(n: number): number {
     const now = this.now();

@@ -8,10 +8,16 @@ import type { ChannelDialect } from './dialect.ts';
 import { framed } from './framing.ts';
 import type { TimerWheel } from './timer-wheel.ts';
 
-/** What may be sent at once: 0, or how many ms to wait. Events beyond the rate are behind, never dropped. */
+/** How fast a stream may be. Events beyond that are behind, never dropped. */
 export interface Pace {
+  /** How many may be sent at once. */
+  room(): number;
+  /** After so many were sent: how many ms to wait before more. */
   take(events: number): number;
 }
+
+/** A stream that has to wait does so for some events together, not for each. */
+const LEAST_WAIT_MS = 50;
 
 export interface ChannelStreamOptions {
   readonly hub: Hub;
@@ -74,14 +80,21 @@ export class ChannelStream implements Sink {
     this.later(dialect.resync({ ...notice, lastEventId }));
   }
 
+  room(): number {
+    return this.options.pace.room();
+  }
+
   events(batch: Batch): boolean {
     this.blocked = !this.write(batch.bytes);
     const wait = this.options.pace.take(batch.events.length);
     if (wait > 0) {
-      this.paused = setTimeout(() => {
-        this.paused = undefined;
-        this.goOn();
-      }, wait);
+      this.paused = setTimeout(
+        () => {
+          this.paused = undefined;
+          this.goOn();
+        },
+        Math.max(wait, LEAST_WAIT_MS),
+      );
     }
     return !this.blocked && wait <= 0;
   }

@@ -236,9 +236,7 @@ export class Follower implements Member {
     }
     this.tellLost(partition, lost);
     if (sources.length > 1) kept.sort((a, b) => a.seq - b.seq);
-    const some = kept.length > EVENTS_AT_ONCE ? kept.slice(0, EVENTS_AT_ONCE) : kept;
-    this.deliver(partition, some, 'mirror');
-    if (some.length === kept.length) {
+    if (this.deliverSome(partition, kept, 'mirror')) {
       this.moveTo(partition, head);
       return !this.blocked;
     }
@@ -273,22 +271,24 @@ export class Follower implements Member {
       for (const entry of entries) if (entry.seq <= horizon.seq) kept.push(entry);
     }
     this.tellLost(partition, lost);
-    this.deliver(
-      partition,
-      kept.sort((a, b) => a.seq - b.seq),
-      'log',
-    );
-    if (horizon.seq > this.place(partition).seq) this.moveTo(partition, horizon);
+    kept.sort((a, b) => a.seq - b.seq);
+    const all = this.deliverSome(partition, kept, 'log');
+    if (all && horizon.seq > this.place(partition).seq) this.moveTo(partition, horizon);
   }
 
   private tellLost(partition: number, channels: readonly string[]): void {
     if (!this.losses.takeCover(partition)) this.tell('expired', channels);
   }
 
-  private deliver(partition: number, entries: readonly Entry[], from: 'mirror' | 'log'): void {
-    if (entries.length === 0) return;
-    const arrivals: Arrival[] = entries.map((entry) => ({ partition, entry }));
-    this.send(makeBatch(arrivals, this.encoder, this.places), from);
+  /** As many as are taken at once, and the position with them; true if these were all. */
+  private deliverSome(partition: number, entries: readonly Entry[], from: 'mirror' | 'log'): boolean {
+    const most = Math.min(EVENTS_AT_ONCE, Math.max(1, this.sink.room?.() ?? EVENTS_AT_ONCE));
+    const some = entries.length > most ? entries.slice(0, most) : entries;
+    if (some.length > 0) {
+      const arrivals: Arrival[] = some.map((entry) => ({ partition, entry }));
+      this.send(makeBatch(arrivals, this.encoder, this.places), from);
+    }
+    return some.length === entries.length;
   }
 
   private send(batch: Batch, from: 'mirror' | 'log'): void {

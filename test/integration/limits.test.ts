@@ -197,9 +197,8 @@ describe('events to one stream', () => {
     for (let i = 0; i < 16; i++) expect((await publish(gateway, 100)).status).toBe(201);
     expect(stream.events.length).toBeLessThanOrEqual(600); // a second's worth and the batch that passed it
     await eventually(() => stream.events.length === 1_600 && other.events.length === 1_600);
-    // 400 are in hand at the start, and those that are behind come in pieces of 512.
-    expect(performance.now() - begin).toBeGreaterThan(1_200);
-    expect(performance.now() - begin).toBeLessThan(4_500);
+    // 400 are in hand at the start; the other 1,200 take three seconds, less the batch of 100 that may pass the limit once.
+    expect(performance.now() - begin).toBeGreaterThan(2_600);
     for (const one of [stream, other]) {
       expect(numbers(one)).toEqual(upTo(1_600).map((i) => i % 100));
       expect(resyncs(one)).toBe(0);

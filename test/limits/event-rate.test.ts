@@ -46,3 +46,16 @@ describe('events per second of a connection', () => {
     expect(start(0).rate.take(1_000_000)).toBe(0);
   });
 });
+
+it('has room for what a second allows, less what was sent, and always for one', () => {
+  let now = 0;
+  const rate = new EventRate(100, () => now);
+  expect(rate.room()).toBe(100);
+  rate.take(70);
+  expect(rate.room()).toBe(30);
+  rate.take(70);
+  expect(rate.room()).toBe(1);
+  now = 900;
+  expect(rate.room()).toBe(50);
+  expect(new EventRate(0).room()).toBe(Number.POSITIVE_INFINITY);
+});

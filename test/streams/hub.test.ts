@@ -3,6 +3,7 @@ import { Hub } from '../../src/streams/hub.ts';
 import type { FeedListener, LimitsOf, NewEvent, Page, StoredEvent } from '../../src/streams/log.ts';
 import { MemoryLog } from '../../src/streams/memory-log.ts';
 import type { Position } from '../../src/streams/position.ts';
+import type { Sink } from '../../src/streams/sink.ts';
 import { FaultyLog } from '../simulation/faulty-log.ts';
 import { PlainEncoder, Recorder, settled } from './recorder.ts';
 
@@ -379,6 +380,23 @@ describe('fan-out', () => {
     await log.append(events('a', 'live'));
     await settled();
     expect(slow.story.at(-1)).toBe('live');
+  });
+
+  it('gives a follower that catches up no more at once than it has room for, from the mirror and from the log', async () => {
+    const log = new WatchedLog();
+    const first = new Recorder(hubOn(log), { names: ['a', 'b'] });
+    await settled();
+    const all = Array.from({ length: 60 }, (_, i) => String(i));
+    await log.append(all.flatMap((data, i) => events(i % 2 ? 'a' : 'b', data)));
+    const small = new Hub(log, { mirrorEvents: 5 });
+    hubs.push(small);
+    for (const hub of [hubOn(log), small]) {
+      const second = new Recorder(hub, { names: ['a', 'b'], cursor: `pos-${first.position}` });
+      (second as Sink).room = () => 7;
+      for (let i = 0; i < 10; i++) await settled();
+      expect(second.story).toEqual(all);
+      expect(Math.max(...second.batches.map((batch) => batch.events.length))).toBe(7);
+    }
   });
 
   it('tells a slow follower in place when its position is no longer kept', async () => {
