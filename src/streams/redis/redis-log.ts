@@ -242,11 +242,17 @@ export class RedisLog implements StreamLog {
           if (!head) pipeline.time().hmget(keys.meta, 'epoch', 'ms', 'seq', 'forgot', 'base');
           if (some.length > 0) pipeline.zmscore(keys.last, ...some);
           for (const channel of some) range(pipeline, keys.stream(channel), channel);
+          pipeline.hget(keys.meta, 'epoch');
         }),
       );
+      const epoch = answers.pop();
       if (!head) {
         head = parseHead(answers.shift() as [string, string], answers.shift() as (string | null)[]);
         horizon = head.position;
+      }
+      // A pipeline is not one step: a store that was emptied half way through looks like one that has trimmed everything.
+      if (epoch === null || Number(epoch) !== head.epoch) {
+        throw new LogError('unavailable', 'The event store lost its state while it was read.');
       }
       const scores = (some.length > 0 ? answers.shift() : []) as (string | null)[];
       for (const [j, channel] of some.entries()) {

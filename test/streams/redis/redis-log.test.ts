@@ -247,6 +247,24 @@ describe('on one server', () => {
     expect(follower.story).toEqual(['!unknown_id a,b', 'new', '1']);
   });
 
+  // The simulation found it: FLUSHALL between two commands of a page gave the last numbers of before and the events of after,
+  // and followers were told `expired` where the epoch had changed.
+  it('does not take a store that is emptied while a page is read for one that has trimmed everything', async () => {
+    const { url } = await serve();
+    const log = await open(url);
+    await log.append(['1', '2', '3'].map((data) => ({ channel: 'a', data })));
+    const redis = log.connection() as Redis;
+    const pipelineOf = redis.pipeline.bind(redis);
+    redis.pipeline = () => {
+      const pipeline = pipelineOf();
+      const script = "redis.call('FLUSHALL') return redis.call('XRANGE', KEYS[1], ARGV[1], ARGV[2])";
+      pipeline.xrange = ((key: string, start: string, end: string) =>
+        pipeline.eval(script, 1, key, start, end)) as never;
+      return pipeline;
+    };
+    await expect(log.read(0, ['a'], ORIGIN, 10)).rejects.toMatchObject({ code: 'unavailable' });
+  });
+
   it('remembers an idempotency key over the loss of the script cache and on another replica', async () => {
     const server = await serve();
     const [one, two] = [await open(server.url), await open(server.url)];
