@@ -241,9 +241,7 @@ export class Attachment implements FeedListener {
     this.mirrors.set(channel, mirror);
     for (const interest of this.wildcard.finders(channel)) mirror.interests.add(interest);
     if (this.wildcard.state === 'live') {
-      // All events of the partition arrive already, so there is nothing to wait for.
-      mirror.restart(this.wildcard.lastOf(channel));
-      mirror.ready = true;
+      this.rest(mirror); // all events of the partition arrive already, so there is nothing to wait for
     } else {
       this.unready.add(mirror);
     }
@@ -307,10 +305,27 @@ export class Attachment implements FeedListener {
     if (changed() || page.epoch !== this.epoch) return;
 
     for (const mirror of fresh) this.finish(mirror, page);
-    if (index && this.wildcard.state === 'wanted') this.wildcard.load(index);
+    if (index && this.wildcard.state === 'wanted') this.restOnWildcard(index);
     this.caughtUp = true;
     this.everCaughtUp = true;
     this.hooks.changed();
+  }
+
+  /**
+   * From now on all events arrive. Mirrors that were wanted meanwhile need no loading of their own any more; and while they
+   * set events aside for it, those who follow by pattern would miss them.
+   */
+  private restOnWildcard(index: Awaited<ReturnType<StreamLog['index']>>): void {
+    this.wildcard.load(index);
+    for (const mirror of this.unready) this.rest(mirror);
+    this.unready.clear();
+  }
+
+  /** Ready at once, with nothing of the past. */
+  private rest(mirror: Mirror): void {
+    mirror.restart(this.wildcard.lastOf(mirror.channel));
+    mirror.aside = [];
+    mirror.ready = true;
   }
 
   private finish(mirror: Mirror, page: Page): void {

@@ -519,6 +519,35 @@ describe('patterns', () => {
     expect(follower.story).toEqual(['1', '2']);
   });
 
+  // A channel that was named while the pattern was being attached stood aside until it was loaded, and the pattern's
+  // followers, live by then, never got what it had set aside.
+  it('miss nothing of a channel that somebody names in the meantime', async () => {
+    const log = new WatchedLog();
+    const hub = hubOn(log);
+    await settled();
+    let release = (): void => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const tails = log.tails.bind(log);
+    log.tails = async (partition, channels, count) => {
+      if (channels.includes('a.1')) await held;
+      return tails(partition, channels, count);
+    };
+    const pattern = new Recorder(hub, { patterns: ['a.*'] });
+    const named = new Recorder(hub, { names: ['a.1'] });
+    await settled();
+    expect(pattern.isConnected).toBe(true);
+    await log.append(events('a.1', '1'));
+    await settled();
+    release();
+    await settled();
+    await log.append(events('a.1', '2'));
+    await settled();
+    expect(pattern.story).toEqual(['1', '2']);
+    expect(named.story.slice(-1)).toEqual(['2']);
+  });
+
   it('and names together deliver a channel once', async () => {
     const log = new WatchedLog();
     const hub = hubOn(log);
