@@ -36,6 +36,12 @@ if (values.help || (values.without && !(RULES as readonly string[]).includes(val
   process.exit(values.help ? 0 : 2);
 }
 
+// An event loop that runs dry ends the process without a word: somebody waits for what will never come.
+let over = false;
+process.on('exit', (code) => {
+  if (!over) console.log(`ended early with ${code}: something is stuck`);
+});
+
 let failed = 0;
 const totals = {
   acknowledged: 0,
@@ -68,4 +74,5 @@ for (let seed = Number(values.first); seed < Number(values.first) + Number(value
   for (const example of result.examples.slice(0, 5)) console.log(`    ${example}`);
 }
 console.log(`${values.seeds} seeds, ${failed} failed, in all ${JSON.stringify(totals)}`);
+over = true;
 process.exit(failed > 0 ? 1 : 0);
