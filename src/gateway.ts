@@ -20,6 +20,9 @@ import { Verifier } from './auth/verifier.ts';
 import type { Config } from './config/config.ts';
 import { redisSettings } from './config/redis.ts';
 import { corsFor } from './cors.ts';
+import { Jobs } from './jobs/jobs.ts';
+import { MemoryJobStore } from './jobs/memory-store.ts';
+import { RedisJobStore } from './jobs/redis/redis-store.ts';
 import { Connections } from './limits/connections.ts';
 import { EventRate } from './limits/event-rate.ts';
 import { PublishRate } from './limits/publish-rate.ts';
@@ -53,12 +56,14 @@ export interface GatewayOptions {
 export class Gateway {
   readonly log: StreamLog;
   readonly hub: Hub;
+  readonly jobs: Jobs;
   readonly metrics = new Metrics();
   private readonly config: Config;
   private readonly logger: Logger;
   private readonly server: Server;
   private readonly wheel = new TimerWheel().start();
   private readonly connections: Connections;
+  private readonly runningJobs: Connections;
   private readonly streams = new Set<ChannelStream>();
   /** Made at every start while no key is configured. */
   private readonly ownSecret: string | undefined;
@@ -88,6 +93,21 @@ export class Gateway {
       replica,
       failed,
       ...counts,
+    });
+    this.runningJobs = new Connections({
+      total: 0,
+      perPrincipal: limits.maxJobsPerPrincipal,
+      name: 'running',
+      replica,
+      failed,
+      ...counts,
+    });
+    this.jobs = new Jobs({
+      store: shared ? new RedisJobStore(shared.parts) : new MemoryJobStore(),
+      replica,
+      observe: this.metrics.jobs,
+      admit: (principal) => this.runningJobs.acquire(principal),
+      failed: (message, error) => logger.error({ err: error }, message),
     });
     const publishRate = new PublishRate({ perSecond: limits.maxPublishPerSecond, failed, ...counts });
 
@@ -173,6 +193,7 @@ export class Gateway {
       hub: () => this.hub.stats(),
       store: () => this.log.health(),
       connections: () => this.connections.size,
+      jobs: () => this.jobs.running(),
       closeReasons: CLOSE_REASONS,
     });
     // Room for a URL with many channels and a token in it.
@@ -223,8 +244,11 @@ export class Gateway {
     this.leaving = true;
     for (const stream of this.streams) this.sendAway(stream);
     this.server.keepAliveTimeout = 1; // connections whose last answer is still to come close behind it
+    const begin = performance.now();
+    const left = (): number => Math.max(0, graceSeconds * 1_000 - (performance.now() - begin));
+    await this.jobs.stop(left());
     const late = new AbortController();
-    await Promise.race([closed, sleep(graceSeconds * 1_000, undefined, { signal: late.signal }).catch(() => {})]);
+    await Promise.race([closed, sleep(left(), undefined, { signal: late.signal }).catch(() => {})]);
     late.abort();
     this.server.closeAllConnections();
     await closed;
@@ -235,9 +259,11 @@ export class Gateway {
   /** Lets go of everything but the server. */
   private async release(): Promise<void> {
     this.endWatch();
+    await this.jobs.close();
     this.hub.close();
     this.wheel.stop();
     await this.connections.close();
+    await this.runningJobs.close();
     await this.log.close();
   }
 

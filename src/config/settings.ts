@@ -158,6 +158,14 @@ export const SETTINGS = {
     zero: 'no limit',
     describe: 'Open GET event streams of one principal over all replicas.',
   }),
+  'limits.maxJobsPerPrincipal': integer({
+    env: 'SLUICE_MAX_JOBS_PER_PRINCIPAL',
+    default: 1000,
+    min: 0,
+    max: MILLION,
+    zero: 'no limit',
+    describe: 'Jobs of one principal that run at the same time, over all replicas.',
+  }),
   'limits.maxEventsPerSecond': integer({
     env: 'SLUICE_MAX_EVENTS_PER_SECOND',
     default: 1000,

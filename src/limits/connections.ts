@@ -21,6 +21,8 @@ export interface ConnectionsOptions {
   readonly perPrincipal: number;
   /** Absent: this process is the only one. */
   readonly redis?: CurrentRedis;
+  /** What is counted, when it is not connections. */
+  readonly name?: string;
   /** In front of every key. */
   readonly keyPrefix?: string;
   /** New at every start; tests may name it. */
@@ -53,7 +55,7 @@ const TELL_AGAIN_MS = KEPT_MS / 3;
 const TELL_AT_ONCE = 500;
 
 /**
- * How many streams are open. rate-limiter-flexible counts what expires by itself; it cannot tell which replica a count
+ * How many streams are open, or jobs are running. rate-limiter-flexible counts what expires by itself; it cannot tell which replica a count
  * belongs to, so those of a dead one would stay or those of long connections go. Hence one lease per replica and, per
  * principal, one total for each replica, which are believed while the lease lasts. Totals, not increments: whatever gets
  * lost or comes late is put right by the next one.
@@ -76,12 +78,13 @@ export class Connections {
     const {
       redis,
       keyPrefix = 'sluice:',
+      name = 'connections',
       replica = randomUUID(),
       leaseMs = LEASE_MS,
       renewEveryMs = RENEW_MS,
     } = options;
     this.options = options;
-    this.prefix = `${keyPrefix}connections`;
+    this.prefix = `${keyPrefix}${name}`;
     this.replica = replica;
     this.leaseMs = leaseMs;
     this.now = options.now ?? (() => performance.now());

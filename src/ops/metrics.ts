@@ -2,10 +2,23 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import type { HubStats } from '../streams/hub.ts';
 import type { ObserveStore, PartitionHealth } from '../streams/log.ts';
 
+/** What happened to jobs on this replica. */
+export interface JobCounts {
+  started(kind: string): void;
+  ended(kind: string, state: string): void;
+  first(kind: string, ms: number): void;
+  batch(events: number): void;
+  fenced(kind: string): void;
+  restored(kind: string): void;
+  reaped(kind: string): void;
+}
+
 export interface MetricsSources {
   readonly hub: () => HubStats;
   readonly store: () => readonly PartitionHealth[];
   readonly connections: () => number;
+  /** Running jobs of this replica by kind; those that wait for an answer apart. */
+  readonly jobs: () => ReadonlyMap<string, { readonly running: number; readonly waiting: number }>;
   /** Why streams end. */
   readonly closeReasons: readonly string[];
 }
@@ -17,6 +30,7 @@ export class Metrics {
   readonly registry = new Registry();
   /** The answer time of the store; wired into the log, which is made before the sources are there. */
   readonly observeStore: ObserveStore;
+  readonly jobs: JobCounts;
   private readonly publishedTotal: Counter;
   private readonly publishSeconds: Histogram;
   private readonly closedTotal: Counter;
@@ -49,6 +63,7 @@ export class Metrics {
       registers,
     });
     this.observeStore = (operation, ms) => storeSeconds.observe({ operation }, ms / 1_000);
+    this.jobs = this.jobCounts();
   }
 
   published(events: number, seconds: number): void {
@@ -60,11 +75,59 @@ export class Metrics {
     this.closedTotal.inc({ reason });
   }
 
+  private jobCounts(): JobCounts {
+    const registers = [this.registry];
+    const counter = (name: string, help: string, labelNames: string[] = ['kind']): Counter =>
+      new Counter({ name, help, labelNames, registers });
+    const started = counter('sluice_jobs_started_total', 'Jobs that this replica has begun, by kind.');
+    const ended = counter('sluice_jobs_ended_total', 'Jobs that this replica has ended, by kind and state.', [
+      'kind',
+      'state',
+    ]);
+    const reaped = counter('sluice_jobs_reaped_total', 'Jobs of lost replicas that this one has ended, by kind.');
+    const fenced = counter('sluice_jobs_fenced_total', 'Jobs that were taken away from this replica, by kind.');
+    const restored = counter('sluice_jobs_restored_total', 'Jobs given again to a store that lost them, by kind.');
+    const first = new Histogram({
+      name: 'sluice_job_first_event_seconds',
+      help: 'From the request for a job to its first stored event, by kind.',
+      labelNames: ['kind'],
+      buckets: FAST,
+      registers,
+    });
+    const batch = new Histogram({
+      name: 'sluice_job_batch_events',
+      help: 'Events of a job that were stored in one step.',
+      buckets: [1, 2, 5, 10, 20, 50, 100, 200, 500],
+      registers,
+    });
+    return {
+      started: (kind) => started.inc({ kind }),
+      ended: (kind, state) => ended.inc({ kind, state }),
+      first: (kind, ms) => first.observe({ kind }, ms / 1_000),
+      batch: (events) => batch.observe(events),
+      fenced: (kind) => fenced.inc({ kind }),
+      restored: (kind) => restored.inc({ kind }),
+      reaped: (kind) => reaped.inc({ kind }),
+    };
+  }
+
   /** What is counted elsewhere is asked for when it is read. */
-  watch({ hub, store, connections, closeReasons }: MetricsSources): void {
+  watch({ hub, store, connections, jobs, closeReasons }: MetricsSources): void {
     // A counter that appears with its first count never shows that count as a change.
     for (const reason of closeReasons) this.closedTotal.inc({ reason }, 0);
     this.gauge('sluice_connections', 'Open event streams.', connections);
+    new Gauge({
+      name: 'sluice_jobs',
+      help: 'Jobs of this replica that are not over, by kind; waiting: for an answer to a question.',
+      labelNames: ['kind', 'state'],
+      registers: [this.registry],
+      collect() {
+        for (const [kind, { running, waiting }] of jobs()) {
+          this.set({ kind, state: 'running' }, running);
+          this.set({ kind, state: 'waiting' }, waiting);
+        }
+      },
+    });
     this.gauge('sluice_followers_live', 'Streams that are level with the store.', () => hub().live);
     this.counters(
       'sluice_events_delivered_total',

@@ -15,6 +15,8 @@ export interface ConnectionOptions {
   readonly wheel: TimerWheel;
   readonly heartbeat: Heartbeat;
   readonly heartbeatSeconds: number;
+  /** Only after so long without anything else. */
+  readonly heartbeatWhenIdle?: boolean;
   /** A connection that takes nothing for this long is cut. */
   readonly slowMs: number;
   /** When the stream has to end, in ms since the epoch. */
@@ -104,6 +106,8 @@ export class Connection implements Ticker {
   write(bytes: Buffer): boolean {
     if (this.ended) return false;
     this.socket.write(bytes);
+    // The timer stays where it is: when it comes it finds that it is too early.
+    if (this.options.heartbeatWhenIdle) this.beatAt = Date.now() + this.options.heartbeatSeconds * 1_000;
     // The kernel usually takes everything at once; only what stays with us is back-pressure.
     if (!this.socket.writableNeedDrain || this.socket.writableLength === 0) return true;
     this.blockedSince ??= Date.now();

@@ -86,7 +86,7 @@ export interface PartitionHealth {
 }
 
 /** What a log tells about its store: how long it took to answer. */
-export type ObserveStore = (what: 'append' | 'read' | 'mark', ms: number) => void;
+export type ObserveStore = (what: 'append' | 'read' | 'mark' | 'job', ms: number) => void;
 
 /**
  * Bounded, ordered, shared streams. One sequence of numbers per partition; a channel lives in one partition. Errors are

@@ -32,6 +32,7 @@ describe('what is used', () => {
     expect(config.limits).toEqual({
       maxConnections: 10_000,
       maxConnectionsPerPrincipal: 100,
+      maxJobsPerPrincipal: 1000,
       maxEventsPerSecond: 1000,
       maxPublishPerSecond: 10_000,
       maxEventBytes: 65_536,

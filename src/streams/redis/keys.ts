@@ -6,7 +6,8 @@ export class PartitionKeys {
   readonly streams: string;
   /** Topic of all events of the partition. */
   readonly all: string;
-  private readonly base: string;
+  /** In front of everything. */
+  readonly base: string;
 
   constructor(prefix: string, partition: number) {
     this.base = `${prefix}{${partition}}:`;
@@ -14,6 +15,11 @@ export class PartitionKeys {
     this.last = `${this.base}last`;
     this.streams = `${this.base}s:`;
     this.all = `${this.base}all`;
+  }
+
+  /** Whether a topic carries events of channels. */
+  isChannels(topic: string): boolean {
+    return topic === this.all || topic.startsWith(this.streams);
   }
 
   stream(channel: string): string {

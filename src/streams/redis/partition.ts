@@ -54,6 +54,19 @@ const isReply = (error: unknown): error is Error => error instanceof Error && er
 const isElsewhere = (error: unknown): boolean =>
   isReply(error) && /^(MOVED|ASK|READONLY|CLUSTERDOWN|MASTERDOWN)\b/.test(error.message);
 
+/** What else the subscriber connection brings: topics that are no channels, and the bell of this replica. */
+export interface TopicListener {
+  opened(): void;
+  /** Nothing is followed any more. */
+  closed(): void;
+  message(topic: string, message: string): void;
+  rang(): void;
+  marked(mark: Mark): void;
+}
+
+/** What other replicas announce to this one's own topic: it has something to do. */
+const BELL = 'bell';
+
 /**
  * One partition's two connections, both straight to its master: one for commands, and one subscriber that is ordered and
  * lossless while it lives. Everything rests on the second; marks that do not come back on it end it.
@@ -68,6 +81,7 @@ export class RedisPartition implements Feed {
   private readonly awaited = new Map<string, (mark: Mark) => void>();
   private readonly beat: NodeJS.Timeout;
   private listener: FeedListener | undefined;
+  private topics: TopicListener | undefined;
   private run: string | undefined;
   private lastMark: number | undefined;
   private lastError: string | undefined;
@@ -105,9 +119,13 @@ export class RedisPartition implements Feed {
       },
       opened: () => {
         this.listener?.opened();
+        this.topics?.opened();
         this.probe();
       },
-      closed: () => this.listener?.closed(),
+      closed: () => {
+        this.listener?.closed();
+        this.topics?.closed();
+      },
       failed,
     });
     this.beat = setInterval(() => this.probe(), MARK_EVERY_MS);
@@ -128,6 +146,12 @@ export class RedisPartition implements Feed {
     if (this.subscriber.redis) queueMicrotask(() => listener.opened());
   }
 
+  attachTopics(listener: TopicListener): void {
+    if (this.topics) throw new Error('A partition has one listener for other topics.');
+    this.topics = listener;
+    if (this.subscriber.redis) queueMicrotask(() => listener.opened());
+  }
+
   health(): PartitionHealth {
     return {
       up: this.commands.redis !== undefined && this.subscriber.redis !== undefined,
@@ -139,30 +163,40 @@ export class RedisPartition implements Feed {
   async stop(): Promise<void> {
     clearInterval(this.beat);
     this.listener = undefined;
+    this.topics = undefined;
     await Promise.all([this.commands.close(), this.subscriber.close()]);
   }
 
   // The feed
 
-  async follow(channels: readonly string[]): Promise<void> {
-    for (let i = 0; i < channels.length; i += SUBSCRIBE_AT_ONCE) {
-      await this.subscribed(channels.slice(i, i + SUBSCRIBE_AT_ONCE).map((channel) => this.keys.stream(channel)));
-    }
+  follow(channels: readonly string[]): Promise<void> {
+    return this.followTopics(channels.map((channel) => this.keys.stream(channel)));
   }
 
   unfollow(channels: readonly string[]): void {
-    for (let i = 0; i < channels.length; i += SUBSCRIBE_AT_ONCE) {
-      const topics = channels.slice(i, i + SUBSCRIBE_AT_ONCE).map((channel) => this.keys.stream(channel));
-      this.subscriber.redis?.sunsubscribe(...topics).catch(() => {}); // lost with the connection: unsubscribed as well
-    }
+    this.unfollowTopics(channels.map((channel) => this.keys.stream(channel)));
   }
 
   followAll(): Promise<void> {
-    return this.subscribed([this.keys.all]);
+    return this.followTopics([this.keys.all]);
   }
 
   unfollowAll(): void {
-    this.subscriber.redis?.sunsubscribe(this.keys.all).catch(() => {});
+    this.unfollowTopics([this.keys.all]);
+  }
+
+  /** Resolves when the store has confirmed. */
+  async followTopics(topics: readonly string[]): Promise<void> {
+    for (let i = 0; i < topics.length; i += SUBSCRIBE_AT_ONCE) {
+      await this.subscribed(topics.slice(i, i + SUBSCRIBE_AT_ONCE));
+    }
+  }
+
+  unfollowTopics(topics: readonly string[]): void {
+    for (let i = 0; i < topics.length; i += SUBSCRIBE_AT_ONCE) {
+      const some = topics.slice(i, i + SUBSCRIBE_AT_ONCE);
+      this.subscriber.redis?.sunsubscribe(...some).catch(() => {}); // lost with the connection: unsubscribed as well
+    }
   }
 
   async mark(broken?: number): Promise<Mark> {
@@ -211,13 +245,13 @@ export class RedisPartition implements Feed {
     return redis as ScriptedRedis;
   }
 
-  /** Runs a read; one that fails or takes too long changes nothing. */
-  async query<T>(run: (redis: ScriptedRedis) => Promise<T>): Promise<T> {
+  /** Runs a read, or something that may be repeated: one that takes too long may still be executed. */
+  async query<T>(run: (redis: ScriptedRedis) => Promise<T>, what: 'read' | 'job' = 'read'): Promise<T> {
     const redis = this.connection();
     const begin = performance.now();
     try {
-      const answer = await within(ANSWER_MS, run(redis), 'Reading from Redis');
-      this.observe('read', performance.now() - begin);
+      const answer = await within(ANSWER_MS, run(redis), 'Asking Redis');
+      this.observe(what, performance.now() - begin);
       return answer;
     } catch (error) {
       if (isElsewhere(error) && this.commands.redis === redis) this.commands.reset();
@@ -305,14 +339,23 @@ export class RedisPartition implements Feed {
 
   private receive(topic: string, message: string): void {
     if (topic !== this.topic) {
+      if (!this.keys.isChannels(topic)) {
+        this.topics?.message(topic, message);
+        return;
+      }
       const { epoch, event } = parseAnnouncement(message);
       this.listener?.event(epoch, event);
+      return;
+    }
+    if (message === BELL) {
+      this.topics?.rang();
       return;
     }
     const [token = '', epoch, head = '', time] = message.split(' ');
     const mark: Mark = { epoch: Number(epoch), head: parsePosition(head), time: Number(time) };
     this.lastMark = performance.now();
     this.listener?.marked(mark);
+    this.topics?.marked(mark);
     this.awaited.get(token)?.(mark);
   }
 }

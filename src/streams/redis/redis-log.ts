@@ -47,7 +47,8 @@ export class RedisLog implements StreamLog {
   readonly partitions: number;
   readonly limitsOf: LimitsOf;
   private readonly options: RedisLogOptions;
-  private readonly parts: readonly RedisPartition[];
+  /** The connections, which jobs share with the channels. */
+  readonly parts: readonly RedisPartition[];
 
   constructor(options: RedisLogOptions) {
     const { settings, replica = randomUUID() } = options;

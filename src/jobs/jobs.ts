@@ -1,0 +1,454 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { LogError } from '../streams/log.ts';
+import { JobCancelled, JobError } from './errors.ts';
+import type { Decision, EndState, JobEvent, JobRecord } from './job.ts';
+import type { JobKind } from './kind.ts';
+import { JobReader } from './reader.ts';
+import { Reaper } from './reaper.ts';
+import type { Approved, Cancelled, Command, JobPage, JobStore, NewJob } from './store.ts';
+import { Track } from './track.ts';
+import { type Job, JobWriter, type WriterObserver } from './writer.ts';
+
+/** Does a job. Returns when it has ended it; what it throws ends it as failed. */
+export type Work = (job: Job) => Promise<void>;
+/** Does a job that another replica has asked for. */
+export type RemoteWork = (job: Job, input: string) => Promise<void>;
+
+export type Verdict =
+  | { readonly allowed: true; readonly release: () => void }
+  | { readonly allowed: false; readonly reason: string };
+
+export interface JobsObserver extends WriterObserver {
+  started(kind: string): void;
+  ended(kind: string, state: EndState): void;
+  reaped(kind: string): void;
+}
+
+export interface JobsOptions {
+  readonly store: JobStore;
+  /** New at every start. */
+  readonly replica: string;
+  readonly observe: JobsObserver;
+  /** A place for one more running job of a principal. */
+  readonly admit?: (principal: string) => Promise<Verdict>;
+  /** Something went wrong that nobody waits for. */
+  readonly failed?: (message: string, error: unknown) => void;
+  /** Tests shorten these. */
+  readonly times?: Partial<JobTimes>;
+}
+
+export interface JobTimes {
+  readonly renewMs: number;
+  readonly lookMs: number;
+  readonly holdOffMs: number;
+  /** How long a cancelled job has to end by itself. */
+  readonly cancelMs: number;
+  /** How long a stream stays in memory after its last reader, and a finished one after its end. */
+  readonly lingerMs: number;
+}
+
+const TIMES: JobTimes = { renewMs: 3_000, lookMs: 1_000, holdOffMs: 10_000, cancelMs: 10_000, lingerMs: 10_000 };
+/** How long an idempotency key is remembered. */
+const KEY_MS = 24 * 60 * 60 * 1_000;
+
+export interface NewWork {
+  readonly kind: JobKind;
+  readonly principal: string;
+  readonly about?: string;
+  /** Events that stand at the beginning of the stream; they are there as soon as the job is. */
+  readonly events?: readonly string[];
+  /** The same key and fingerprint again lead to the same job. */
+  readonly idempotency?: { readonly key: string; readonly fingerprint: string };
+  /** How ids of this kind are made; random and unguessable. */
+  readonly newId?: () => string;
+}
+
+export interface Started {
+  readonly id: string;
+  /** False: the idempotency key has led to a job that was there before. */
+  readonly created: boolean;
+}
+
+interface Owned {
+  readonly writer: JobWriter;
+  readonly release: () => void;
+}
+
+/**
+ * Everything that runs. A job belongs to the gateway and not to who asked for it: it goes on when its client leaves, any
+ * number of readers on any replica may follow it, and it ends with exactly one terminal event, even if its replica dies.
+ */
+export class Jobs {
+  private readonly options: JobsOptions;
+  private readonly times: JobTimes;
+  private readonly kinds = new Map<string, { readonly kind: JobKind; readonly work: RemoteWork | undefined }>();
+  private readonly owned = new Map<string, Owned>();
+  private readonly tracks = new Map<string, Track>();
+  private readonly lingering = new Map<string, NodeJS.Timeout>();
+  private readonly reaper: Reaper;
+  private readonly timers: NodeJS.Timeout[] = [];
+  private readonly closing = new AbortController();
+  private draining = false;
+  private drainAgain = false;
+  private stopping = false;
+
+  constructor(options: JobsOptions) {
+    this.options = options;
+    this.times = { ...TIMES, ...options.times };
+    const { store, replica, observe } = options;
+    this.reaper = new Reaper({
+      store,
+      replica,
+      kindOf: (name) => this.kinds.get(name)?.kind,
+      holdOffMs: this.times.holdOffMs,
+      reaped: (kind) => observe.reaped(kind),
+      unknownKind: (kind) => this.failed(`A job of the unknown kind "${kind}" lost its gateway.`, undefined),
+    });
+    store.listen({ rang: () => this.rang(), lost: () => this.lost() });
+    const every = (ms: number, what: string, run: () => Promise<void>): void => {
+      const once = (): void => {
+        run().catch((error: unknown) => {
+          if (!(error instanceof LogError)) this.failed(what, error);
+        });
+      };
+      this.timers.push(setInterval(once, ms).unref());
+      once();
+    };
+    every(this.times.renewMs, 'The lease could not be renewed.', () => store.renew(replica));
+    every(this.times.lookMs, 'Jobs of lost gateways could not be ended.', () => this.reaper.look());
+  }
+
+  /** Makes a kind known, and the work for jobs of this kind that other replicas ask for. */
+  declare(kind: JobKind, work?: RemoteWork): void {
+    if (this.kinds.has(kind.name)) throw new Error(`There already is a kind of job called "${kind.name}".`);
+    this.kinds.set(kind.name, { kind, work });
+  }
+
+  /** Running jobs of this replica, by kind. */
+  running(): ReadonlyMap<string, { running: number; waiting: number }> {
+    const counts = new Map([...this.kinds.keys()].map((name) => [name, { running: 0, waiting: 0 }]));
+    for (const { writer } of this.owned.values()) {
+      const count = counts.get(writer.kind);
+      if (count && !writer.over) count[writer.asking ? 'waiting' : 'running']++;
+    }
+    return counts;
+  }
+
+  /** Throws a `JobError`, or a `LogError` when the store is away; nothing was started then. */
+  async start(wanted: NewWork, work: Work): Promise<Started> {
+    const begunAt = performance.now();
+    const { replica } = this.options;
+    const { started, page, release } = await this.create(wanted, replica);
+    if (page) this.run(page, wanted.kind, begunAt, release, work);
+    return started;
+  }
+
+  /** Has another replica do the work: what it was declared with for this kind. */
+  async dispatch(wanted: NewWork, owner: string, input: string): Promise<Started> {
+    const { store, replica } = this.options;
+    if (owner !== replica && !(await store.alive(owner))) {
+      throw new JobError('away', 'The gateway that should do this is gone.');
+    }
+    const { started, page, release } = await this.create(wanted, owner, input);
+    if (page) void this.holdPlace(started.id, release);
+    return started;
+  }
+
+  /** What is known of a job; undefined also for those who do not own it. `principal` undefined: whoever it belongs to. */
+  async find(id: string, principal?: string): Promise<JobRecord | undefined> {
+    const page = await this.options.store.read(id, Number.MAX_SAFE_INTEGER);
+    return page && (principal === undefined || page.record.principal === principal) ? page.record : undefined;
+  }
+
+  /**
+   * A reader behind a number; undefined if there is no such job for this principal. While the store is away it waits.
+   * `after` undefined: a position was given that cannot be understood.
+   */
+  async attach(
+    id: string,
+    { principal, after }: { readonly principal?: string; readonly after: number | undefined },
+  ): Promise<JobReader | undefined> {
+    const track = this.track(id);
+    this.stay(id);
+    const holder = { wake: () => {} };
+    track.waiters.add(holder); // or it might leave while we wait
+    const known = track.facts !== undefined || (await track.follow(after ?? 0));
+    track.waiters.delete(holder);
+    if (!known || (principal !== undefined && track.facts?.principal !== principal)) {
+      if (known) this.leave(id);
+      else if (this.tracks.get(id) === track) this.forget(id);
+      return undefined;
+    }
+    return new JobReader(track, after, () => this.leave(id));
+  }
+
+  /** Asks a job to end; resolves to the state it is in, undefined if there is no such job for this principal. */
+  async cancel(id: string, principal: string | undefined, reason: string): Promise<Cancelled> {
+    const cancelled = await this.options.store.cancel(id, principal, reason);
+    if (cancelled?.state === 'running') this.cancelOwned(id, reason);
+    return cancelled;
+  }
+
+  async approve(id: string, principal: string | undefined, name: string, decision: Decision): Promise<Approved> {
+    const approved = await this.options.store.approve(id, principal, name, decision);
+    if (approved === 'decided') this.owned.get(id)?.writer.answered(name, decision);
+    return approved;
+  }
+
+  /** Whether this replica runs a job. */
+  owns(id: string): boolean {
+    return this.owned.has(id);
+  }
+
+  /** Takes no more work, lets what runs finish, ends the rest, and leaves. */
+  async stop(graceMs: number): Promise<void> {
+    if (this.stopping) return;
+    this.stopping = true;
+    const all = (): Promise<unknown> => Promise.all([...this.owned.values()].map(({ writer }) => writer.settled));
+    await Promise.race([all(), sleep(graceMs, undefined, { signal: this.closing.signal }).catch(() => {})]);
+    for (const { writer } of this.owned.values()) {
+      writer.endAs({ cause: 'shutdown', message: 'The gateway that ran this job has stopped.' });
+    }
+    // The ends still have to reach the store; if it is away, other replicas end the jobs.
+    await Promise.race([all(), sleep(LAST_WORDS_MS, undefined, { signal: this.closing.signal }).catch(() => {})]);
+    await this.close(true);
+  }
+
+  /** At once, as if the process had died; `retire`: after everything was ended. */
+  async close(retire = false): Promise<void> {
+    this.stopping = true;
+    this.closing.abort();
+    for (const timer of this.timers) clearInterval(timer);
+    for (const timer of this.lingering.values()) clearTimeout(timer);
+    for (const { writer } of this.owned.values()) writer.close();
+    for (const track of this.tracks.values()) track.close();
+    this.tracks.clear();
+    if (retire) await this.options.store.retire(this.options.replica).catch(() => {});
+  }
+
+  private async create(
+    { kind, principal, about = '', events = [], idempotency, newId = randomUUID }: NewWork,
+    owner: string,
+    input?: string,
+  ): Promise<{ readonly started: Started; readonly page?: JobPage; readonly release: () => void }> {
+    const { store, admit } = this.options;
+    if (this.kinds.get(kind.name)?.kind !== kind) throw new Error(`The kind of job "${kind.name}" was not declared.`);
+    if (this.stopping) throw new JobError('stopping', 'This gateway is about to stop.');
+    const verdict: Verdict = (await admit?.(principal)) ?? { allowed: true, release: () => {} };
+    if (!verdict.allowed) throw new JobError('limit', 'You have as many running jobs as you may.');
+    const { release } = verdict;
+    const id = store.newId(newId, principal, idempotency?.key);
+    const facts = { id, owner, kind: kind.name, principal, about };
+    const job: NewJob = {
+      ...{ ...facts, events },
+      ...(input !== undefined && { input }),
+      ...(idempotency && { idempotency: { ...idempotency, keepMs: KEY_MS } }),
+    };
+    try {
+      const answer = await store.create(job);
+      if (answer.outcome === 'created') {
+        const fresh = {
+          state: 'running',
+          from: 1,
+          snapshot: undefined,
+          cancel: undefined,
+          approvals: new Map(),
+        } as const;
+        const record: JobRecord = { ...facts, ...fresh, created: answer.created, last: events.length };
+        return { started: { id, created: true }, page: { record, events: numbered(events) }, release };
+      }
+      if (answer.outcome === 'conflict') {
+        throw new JobError('conflict', 'The idempotency key was used for something else.');
+      }
+      if (answer.outcome === 'busy') throw new JobError('busy', 'The gateway that should do this has too much to do.');
+      release();
+      return { started: { id: answer.id, created: false }, release };
+    } catch (error) {
+      release();
+      if (error instanceof LogError) void this.discard(job);
+      throw error;
+    }
+  }
+
+  /** The place of a dispatched job is this replica's until the job is over, whether who asked for it stays or leaves. */
+  private async holdPlace(id: string, release: () => void): Promise<void> {
+    const reader = await this.attach(id, { after: 0 });
+    const watch = (): void => {
+      for (let taken = reader?.take(); taken; taken = reader?.take()) {
+        if (taken.what !== 'end') continue;
+        reader?.close();
+        release();
+        return;
+      }
+    };
+    reader?.onWake(watch);
+    if (reader) watch();
+    else release();
+  }
+
+  /** A create whose answer was lost may have happened; nobody would ever end that job. */
+  private async discard(job: NewJob): Promise<void> {
+    for (let wait = 100; !this.closing.signal.aborted; wait = Math.min(2 * wait, 5_000)) {
+      try {
+        await this.options.store.discard(job);
+        return;
+      } catch (error) {
+        if (!(error instanceof LogError)) throw error;
+      }
+      await sleep(wait, undefined, { signal: this.closing.signal, ref: false }).catch(() => {});
+    }
+  }
+
+  private run(page: JobPage, kind: JobKind, begunAt: number, release: () => void, work: Work): void {
+    const { store, observe } = this.options;
+    const { record: facts } = page;
+    const { id } = facts;
+    const track = this.track(id);
+    this.stay(id);
+    track.begin(page);
+    const writer = new JobWriter({ store, kind, facts, track, observe, begunAt });
+    this.owned.set(id, { writer, release });
+    observe.started(kind.name);
+    void this.finish(writer, work).catch((error: unknown) => this.failed('A job did not end in order.', error));
+  }
+
+  private async finish(writer: JobWriter, work: Work): Promise<void> {
+    const { observe } = this.options;
+    try {
+      await work(writer);
+      if (!writer.over) writer.endAs({ cause: 'error', message: 'The job has stopped without a result.' });
+    } catch (error) {
+      if (!writer.over) {
+        const cancelled = writer.signal.aborted && writer.signal.reason instanceof JobCancelled;
+        const message = error instanceof Error ? error.message : String(error);
+        writer.endAs(
+          cancelled
+            ? { cause: 'cancelled', message: (writer.signal.reason as Error).message, error }
+            : { cause: 'error', message, error },
+        );
+      }
+    }
+    await writer.settled;
+    const owned = this.owned.get(writer.id);
+    if (owned?.writer !== writer) return;
+    owned.release();
+    if (writer.endState) observe.ended(writer.kind, writer.endState);
+    // For a while it can still be given again to a store that loses it.
+    setTimeout(() => this.owned.delete(writer.id), this.times.lingerMs).unref();
+    this.leave(writer.id);
+  }
+
+  private cancelOwned(id: string, reason: string): void {
+    const writer = this.owned.get(id)?.writer;
+    if (!writer || writer.over || writer.signal.aborted) return;
+    writer.cancel(reason);
+    setTimeout(() => {
+      writer.endAs({ cause: 'cancelled', message: reason });
+    }, this.times.cancelMs).unref();
+  }
+
+  private rang(): void {
+    this.drainAgain = true;
+    if (this.draining) return;
+    this.draining = true;
+    this.drain()
+      .catch((error: unknown) => {
+        if (!(error instanceof LogError)) this.failed('An inbox could not be read.', error);
+      })
+      .finally(() => {
+        this.draining = false;
+      });
+  }
+
+  private async drain(): Promise<void> {
+    const { store, replica } = this.options;
+    while (this.drainAgain && !this.closing.signal.aborted) {
+      this.drainAgain = false;
+      const commands = await store.inbox(replica);
+      if (commands.length === 0) continue;
+      for (const command of commands) await this.obey(command);
+      await store.done(replica, commands);
+      this.drainAgain = true; // there may be more than one page
+    }
+  }
+
+  private async obey({ id, input }: Command): Promise<void> {
+    const { store, replica } = this.options;
+    const owned = this.owned.get(id);
+    if (input === undefined) {
+      if (!owned || owned.writer.over) return;
+      const page = await store.read(id, Number.MAX_SAFE_INTEGER);
+      if (page?.record.owner !== replica) return;
+      for (const [name, decision] of page.record.approvals) if (decision) owned.writer.answered(name, decision);
+      if (page.record.cancel !== undefined) this.cancelOwned(id, page.record.cancel);
+      return;
+    }
+    if (owned) return; // the answer to `done` was lost: it has begun already
+    const page = await store.read(id, 0);
+    if (page?.record.owner !== replica || page.record.state !== 'running') return;
+    const known = this.kinds.get(page.record.kind);
+    if (!known) return;
+    this.run(
+      page,
+      known.kind,
+      performance.now(),
+      () => {},
+      async (job) => {
+        if (this.stopping) throw new Error('The gateway that should do this is about to stop.');
+        if (!known.work) throw new Error(`Jobs of the kind "${known.kind.name}" cannot be sent to another gateway.`);
+        await known.work(job, input);
+      },
+    );
+    if (page.record.cancel !== undefined) this.cancelOwned(id, page.record.cancel);
+  }
+
+  /** The store was emptied or went back: what runs here is given to it again. */
+  private lost(): void {
+    for (const { writer } of this.owned.values()) writer.restore();
+    for (const track of this.tracks.values()) if (track.followed) track.level();
+    this.options.store.renew(this.options.replica).catch(() => {});
+  }
+
+  private track(id: string): Track {
+    let track = this.tracks.get(id);
+    if (!track) {
+      const { store } = this.options;
+      const kindOf = (name: string): JobKind | undefined => this.kinds.get(name)?.kind;
+      track = new Track({ store, id, kindOf, holdOffMs: this.times.holdOffMs });
+      this.tracks.set(id, track);
+    }
+    return track;
+  }
+
+  private stay(id: string): void {
+    clearTimeout(this.lingering.get(id));
+    this.lingering.delete(id);
+  }
+
+  /** Nobody reads it any more: it leaves after a while, since readers come back. */
+  private leave(id: string): void {
+    this.stay(id);
+    if (this.closing.signal.aborted) return;
+    const timer = setTimeout(() => {
+      this.lingering.delete(id);
+      const owned = this.owned.get(id);
+      if ((this.tracks.get(id)?.waiters.size ?? 0) === 0 && (!owned || owned.writer.over)) this.forget(id);
+    }, this.times.lingerMs);
+    this.lingering.set(id, timer.unref());
+  }
+
+  private forget(id: string): void {
+    this.tracks.get(id)?.close();
+    this.tracks.delete(id);
+  }
+
+  private failed(message: string, error: unknown): void {
+    this.options.failed?.(message, error);
+  }
+}
+
+/** How long the ends of interrupted jobs have to reach the store when a gateway stops. */
+const LAST_WORDS_MS = 3_000;
+
+const numbered = (events: readonly string[]): JobEvent[] => events.map((data, i) => ({ seq: i + 1, data }));

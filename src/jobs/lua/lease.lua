@@ -1,0 +1,8 @@
+#!lua flags=allow-oom
+-- A replica is alive. SET alone would be refused when memory is full, and then living replicas would look dead.
+--
+-- KEYS 1 lease
+-- ARGV 1 length, ms
+
+redis.call('SET', KEYS[1], '1', 'PX', ARGV[1])
+return 1

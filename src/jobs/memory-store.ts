@@ -1,0 +1,306 @@
+import type { Decision, JobEvent, JobFacts, JobRecord, JobState } from './job.ts';
+import {
+  type Appended,
+  type Approved,
+  type Batch,
+  type BatchEnd,
+  type Cancelled,
+  type Command,
+  type Created,
+  type JobPage,
+  type JobStore,
+  LEASE_MS,
+  MAX_INBOX,
+  type NewJob,
+  type StoreListener,
+  type Watcher,
+  type WholeJob,
+} from './store.ts';
+
+interface StoredJob extends Omit<JobFacts, 'id'> {
+  owner: string;
+  state: JobState;
+  last: number;
+  from: number;
+  snapshot: string | undefined;
+  cancel: string | undefined;
+  approvals: Map<string, Decision | undefined>;
+  events: JobEvent[];
+  /** Once it is over. */
+  logUntil?: number;
+  until?: number;
+  whole?: string | undefined;
+}
+
+const SWEEP_EVERY_MS = 60_000;
+
+/** The embedded store: the same rules as the Lua scripts, in this process. */
+export class MemoryJobStore implements JobStore {
+  private readonly clock: () => number;
+  private readonly jobs = new Map<string, StoredJob>();
+  private readonly running = new Set<string>();
+  private readonly keys = new Map<string, { id: string; fingerprint: string; until: number }>();
+  private readonly leases = new Map<string, number>();
+  private readonly inboxes = new Map<string, Command[]>();
+  private readonly watchers = new Map<string, Set<Watcher>>();
+  private readonly listeners = new Set<StoreListener>();
+  private entries = 0;
+  private swept: number;
+
+  constructor({ now = Date.now }: { readonly now?: () => number } = {}) {
+    this.clock = now;
+    this.swept = now();
+  }
+
+  now(): number {
+    return this.clock();
+  }
+
+  listen(listener: StoreListener): void {
+    this.listeners.add(listener);
+  }
+
+  newId(make: () => string): string {
+    return make();
+  }
+
+  async create(job: NewJob): Promise<Created> {
+    this.sweep();
+    const now = this.clock();
+    const key = job.idempotency && JSON.stringify([job.principal, job.idempotency.key]);
+    const seen = key === undefined ? undefined : this.keys.get(key);
+    if (seen && seen.until > now && seen.fingerprint !== job.idempotency?.fingerprint) return { outcome: 'conflict' };
+    if (seen && seen.until > now && seen.id !== job.id) return { outcome: 'known', id: seen.id };
+    const known = this.jobs.get(job.id);
+    if (known) return { outcome: 'created', created: known.created };
+    const inbox = this.inboxes.get(job.owner) ?? [];
+    if (job.input !== undefined && inbox.length >= MAX_INBOX) return { outcome: 'busy' };
+    const { kind, principal, owner, about } = job;
+    this.jobs.set(job.id, {
+      kind,
+      principal,
+      owner,
+      about,
+      created: now,
+      state: 'running',
+      last: job.events.length,
+      from: 1,
+      snapshot: undefined,
+      cancel: undefined,
+      approvals: new Map(),
+      events: job.events.map((data, i) => ({ seq: i + 1, data })),
+    });
+    this.running.add(job.id);
+    if (key !== undefined && job.idempotency) {
+      const { fingerprint, keepMs } = job.idempotency;
+      this.keys.set(key, { id: job.id, fingerprint, until: now + keepMs });
+    }
+    if (job.input !== undefined) this.send(owner, { id: job.id, input: job.input });
+    return { outcome: 'created', created: now };
+  }
+
+  async discard(job: NewJob): Promise<void> {
+    const stored = this.jobs.get(job.id);
+    if (!stored || stored.owner !== job.owner || stored.last !== job.events.length) return;
+    this.jobs.delete(job.id);
+    this.running.delete(job.id);
+    for (const [key, { id }] of this.keys) if (id === job.id) this.keys.delete(key);
+  }
+
+  async append({ id, owner }: JobFacts, { events, asks, end, collapse }: Batch): Promise<Appended> {
+    const job = this.jobs.get(id);
+    if (!job) return 'lost';
+    if (job.owner !== owner) return 'fenced';
+    const [first] = events;
+    const final = events.at(-1);
+    if (!first || !final) return 'stored';
+    if (job.last >= final.seq && (!end || job.state === end.state)) return 'stored';
+    if (job.state !== 'running') return 'fenced';
+    if (first.seq > job.last + 1) return 'lost';
+    const fresh = events.filter(({ seq }) => seq > job.last);
+    job.events.push(...fresh);
+    job.last = final.seq;
+    for (const name of asks) if (!job.approvals.has(name)) job.approvals.set(name, undefined);
+    if (collapse) {
+      job.from = collapse.from;
+      job.snapshot = collapse.snapshot;
+      job.events = job.events.filter(({ seq }) => seq >= collapse.from);
+    }
+    if (end) this.finish(id, job, end);
+    this.announce(id, fresh);
+    return 'stored';
+  }
+
+  async restore(whole: WholeJob): Promise<Appended> {
+    const { id, owner, kind, principal, about, created, from, snapshot, cancel, approvals, events, end } = whole;
+    const job = this.jobs.get(id);
+    const last = from - 1 + events.length;
+    if (job) {
+      if (job.owner !== owner) return 'fenced';
+      if (job.last >= last && (!end || job.state === end.state)) return 'stored';
+      if (job.state !== 'running') return 'fenced';
+    }
+    const restored: StoredJob = {
+      ...{ owner, kind, principal, about, created, from, snapshot, last, cancel: job?.cancel ?? cancel },
+      state: 'running',
+      approvals: new Map([...(job?.approvals ?? []), ...approvals]),
+      events: [...events],
+    };
+    this.jobs.set(id, restored);
+    this.running.add(id);
+    if (end) this.finish(id, restored, end);
+    this.announce(
+      id,
+      events.filter(({ seq }) => seq > (job?.last ?? 0)),
+    );
+    return 'stored';
+  }
+
+  async read(id: string, after: number): Promise<JobPage | undefined> {
+    this.sweep();
+    const job = this.jobs.get(id);
+    const now = this.clock();
+    if (!job || (job.until !== undefined && job.until <= now)) return undefined;
+    if (job.logUntil !== undefined && job.logUntil <= now && job.from < job.last) {
+      job.from = job.last;
+      job.snapshot = job.whole;
+      job.events = job.events.slice(-1);
+    }
+    const { kind, principal, owner, about, created, state, last, from, snapshot, cancel, approvals } = job;
+    const facts = { id, kind, principal, owner, about, created };
+    return {
+      record: { ...facts, state, last, from, snapshot, cancel, approvals: new Map(approvals) },
+      events: job.events.filter(({ seq }) => seq > after),
+    };
+  }
+
+  async cancel(id: string, principal: string | undefined, reason: string): Promise<Cancelled> {
+    const job = this.jobs.get(id);
+    if (!job || (principal !== undefined && job.principal !== principal)) return undefined;
+    if (job.state === 'running' && job.cancel === undefined) {
+      job.cancel = reason;
+      this.send(job.owner, { id });
+    }
+    return { state: job.state };
+  }
+
+  async approve(id: string, principal: string | undefined, approval: string, decision: Decision): Promise<Approved> {
+    const job = this.jobs.get(id);
+    if (job?.state !== 'running' || (principal !== undefined && job.principal !== principal)) return undefined;
+    if (!job.approvals.has(approval)) return undefined;
+    const known = job.approvals.get(approval);
+    if (known) return known.approved === decision.approved ? 'same' : 'conflict';
+    job.approvals.set(approval, decision);
+    this.send(job.owner, { id });
+    return 'decided';
+  }
+
+  watch(id: string, watcher: Watcher): () => void {
+    const set = this.watchers.get(id) ?? new Set<Watcher>();
+    this.watchers.set(id, set);
+    set.add(watcher);
+    queueMicrotask(() => {
+      if (set.has(watcher)) watcher.level();
+    });
+    return () => {
+      set.delete(watcher);
+      if (set.size === 0) this.watchers.delete(id);
+    };
+  }
+
+  async inbox(owner: string): Promise<readonly Command[]> {
+    return [...(this.inboxes.get(owner) ?? [])];
+  }
+
+  async done(owner: string, commands: readonly Command[]): Promise<void> {
+    const gone = new Set(commands.map(({ entry }) => entry));
+    const left = (this.inboxes.get(owner) ?? []).filter(({ entry }) => !gone.has(entry));
+    if (left.length > 0) this.inboxes.set(owner, left);
+    else this.inboxes.delete(owner);
+  }
+
+  async renew(owner: string): Promise<void> {
+    this.leases.set(owner, this.clock() + LEASE_MS);
+  }
+
+  async retire(owner: string): Promise<void> {
+    this.leases.delete(owner);
+  }
+
+  async owners(): Promise<ReadonlyMap<string, boolean>> {
+    const owners = new Map<string, boolean>();
+    for (const id of this.running) {
+      const owner = this.jobs.get(id)?.owner;
+      if (owner !== undefined) owners.set(owner, await this.alive(owner));
+    }
+    return owners;
+  }
+
+  async alive(owner: string): Promise<boolean> {
+    return (this.leases.get(owner) ?? 0) > this.clock();
+  }
+
+  async jobsOf(owner: string): Promise<readonly string[]> {
+    return [...this.running].filter((id) => this.jobs.get(id)?.owner === owner);
+  }
+
+  async reap({ id, owner, last }: JobRecord, { events, end }: Batch): Promise<boolean> {
+    const job = this.jobs.get(id);
+    if (!job || job.owner !== owner || job.state !== 'running' || !end) return true;
+    if (job.last !== last) return false;
+    job.owner = '';
+    job.events.push(...events);
+    job.last += events.length;
+    this.finish(id, job, end);
+    this.announce(id, events);
+    return true;
+  }
+
+  /** The list is made anew each time it is asked for. */
+  async strike(): Promise<void> {}
+
+  async bury(owner: string): Promise<void> {
+    this.inboxes.delete(owner);
+  }
+
+  steadySince(): number {
+    return Number.NEGATIVE_INFINITY;
+  }
+
+  async recovering(): Promise<boolean> {
+    return false;
+  }
+
+  private finish(id: string, job: StoredJob, { state, keepMs, logMs, snapshot }: BatchEnd): void {
+    const now = this.clock();
+    this.running.delete(id);
+    job.state = state;
+    job.until = now + keepMs;
+    job.logUntil = now + logMs;
+    job.whole = snapshot;
+  }
+
+  private send(owner: string, command: Omit<Command, 'entry'>): void {
+    const inbox = this.inboxes.get(owner) ?? [];
+    this.inboxes.set(owner, inbox);
+    inbox.push({ entry: String(++this.entries), ...command });
+    for (const listener of this.listeners) queueMicrotask(() => listener.rang());
+  }
+
+  /** Never inside the writer's own call. */
+  private announce(id: string, events: readonly JobEvent[]): void {
+    const watchers = this.watchers.get(id);
+    if (!watchers || events.length === 0) return;
+    queueMicrotask(() => {
+      for (const event of events) for (const watcher of watchers) watcher.arrived(event);
+    });
+  }
+
+  private sweep(): void {
+    const now = this.clock();
+    if (now - this.swept < SWEEP_EVERY_MS) return;
+    this.swept = now;
+    for (const [id, { until }] of this.jobs) if (until !== undefined && until <= now) this.jobs.delete(id);
+    for (const [key, { until }] of this.keys) if (until <= now) this.keys.delete(key);
+  }
+}

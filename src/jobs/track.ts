@@ -1,0 +1,271 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { LogError } from '../streams/log.ts';
+import { JobEntry } from './entry.ts';
+import type { JobEvent, JobFacts, JobLog, JobState } from './job.ts';
+import { type JobKind, stateOf } from './kind.ts';
+import type { JobPage, JobStore, Watcher } from './store.ts';
+
+/** Somebody who waits for more of a job. */
+export interface Waiter {
+  wake(): void;
+}
+
+export interface TrackOptions {
+  readonly store: JobStore;
+  readonly id: string;
+  readonly kindOf: (name: string) => JobKind | undefined;
+  /** How long the store must be steady, and the job missing, until it counts as lost with its owner. */
+  readonly holdOffMs: number;
+}
+
+const FIRST_DELAY_MS = 50;
+const LONGEST_DELAY_MS = 1_000;
+
+/**
+ * What this replica holds of one job's stream: only what is stored, without a hole. The owner's own writer feeds it; on
+ * every other replica it follows the store. Dense numbers make this simple: whatever is not the next one is either known
+ * already or shows that something is missing, which is then read.
+ */
+export class Track implements Watcher {
+  readonly id: string;
+  readonly waiters = new Set<Waiter>();
+  facts: JobFacts | undefined;
+  state: JobState = 'running';
+  last = 0;
+  /** The number of the first event that anybody has; `snapshot` stands for those before. */
+  from = 1;
+  snapshot: string | undefined;
+  /** Bytes of the events in memory. */
+  size = 0;
+  private readonly options: TrackOptions;
+  private readonly closing = new AbortController();
+  private entries: JobEntry[] = [];
+  private unwatch: (() => void) | undefined;
+  private reading = false;
+  private readAgain = false;
+  /** Somebody wants what lies before the first entry. */
+  private wantedAfter: number | undefined;
+  private missingSince: number | undefined;
+  /** Fed by this replica's own writer. */
+  private own = false;
+  private readonly known: Promise<boolean>;
+  private found: (known: boolean) => void = () => {};
+
+  constructor(options: TrackOptions) {
+    this.id = options.id;
+    this.options = options;
+    this.known = new Promise((resolve) => {
+      this.found = resolve;
+    });
+  }
+
+  get over(): boolean {
+    return this.state !== 'running';
+  }
+
+  /** The number of the first event in memory, or the one that comes next. */
+  get first(): number {
+    return this.last - this.entries.length + 1;
+  }
+
+  log(): JobLog {
+    return { snapshot: this.snapshot, from: this.from, last: this.last, events: this.entries };
+  }
+
+  /** At most `max` events behind a number that is in memory. */
+  after(seq: number, max: number): readonly JobEntry[] {
+    const start = seq - this.first + 1;
+    return this.entries.slice(start, start + max);
+  }
+
+  // Fed by the writer of this replica
+
+  /** From now on this replica writes the stream; `page` is all that there is of it. */
+  begin({ record, events }: JobPage): void {
+    this.own = true;
+    this.unwatch?.();
+    this.unwatch = undefined;
+    this.facts = record;
+    this.from = record.from;
+    this.snapshot = record.snapshot;
+    this.empty(record.from - 1);
+    this.add(events);
+    this.found(true);
+  }
+
+  add(events: readonly JobEvent[]): void {
+    for (const event of events) {
+      const entry = event instanceof JobEntry ? event : new JobEntry(event);
+      this.entries.push(entry);
+      this.size += entry.size;
+      this.last = event.seq;
+      if (event.end) this.state = event.end;
+    }
+    this.wake();
+  }
+
+  collapse(from: number, snapshot: string): void {
+    this.from = from;
+    this.snapshot = snapshot;
+    this.forget(from);
+  }
+
+  // Following the store
+
+  /** Resolves to whether there is such a job; `after` is the number from which on it is wanted. */
+  async follow(after: number): Promise<boolean> {
+    this.own = false;
+    this.want(after);
+    this.unwatch ??= this.options.store.watch(this.id, this);
+    return this.known;
+  }
+
+  /** Reads what lies before the first entry, from behind a number on. */
+  want(after: number): void {
+    this.wantedAfter = Math.min(after, this.wantedAfter ?? after);
+    if (this.unwatch) this.level();
+  }
+
+  get followed(): boolean {
+    return this.unwatch !== undefined;
+  }
+
+  level(): void {
+    if (this.reading) {
+      this.readAgain = true;
+      return;
+    }
+    void this.read();
+  }
+
+  arrived(event: JobEvent): void {
+    if (this.over) return;
+    if (!this.facts) {
+      // It may be too young for what is being read.
+      if (this.reading) this.readAgain = true;
+      return;
+    }
+    // An end before what was seen: the store went back, and somebody has ended what was left of it.
+    if (event.seq > this.last + 1 || (event.seq <= this.last && event.end)) this.level();
+    if (event.seq !== this.last + 1) return;
+    this.add([event]);
+    this.trim();
+  }
+
+  close(): void {
+    this.closing.abort();
+    this.unwatch?.();
+    this.unwatch = undefined;
+    this.found(false);
+  }
+
+  private async read(): Promise<void> {
+    this.reading = true;
+    for (let attempt = 0; !this.closing.signal.aborted; attempt++) {
+      this.readAgain = false;
+      let wait = Math.min(FIRST_DELAY_MS * 2 ** attempt, LONGEST_DELAY_MS);
+      try {
+        if (await this.readOnce()) {
+          if (this.readAgain) continue;
+          break;
+        }
+        if (this.missingSince !== undefined) wait = LONGEST_DELAY_MS;
+      } catch (error) {
+        if (!(error instanceof LogError)) throw error; // the store is away: it comes back or we are closed
+      }
+      await sleep(wait, undefined, { signal: this.closing.signal, ref: false }).catch(() => {});
+    }
+    this.reading = false;
+  }
+
+  /** False: to be tried again. */
+  private async readOnce(): Promise<boolean> {
+    const { store, id } = this.options;
+    const back = this.wantedAfter !== undefined && this.wantedAfter < this.first - 1;
+    const after = !this.facts || back ? (this.wantedAfter ?? 0) : this.last;
+    const page = await store.read(id, after);
+    if (this.closing.signal.aborted || this.own) return true;
+    if (page) {
+      this.missingSince = undefined;
+      this.take(page, after);
+      return true;
+    }
+    if (!this.facts) {
+      if (await store.recovering(id)) return false;
+      this.found(false);
+      return true;
+    }
+    return this.over || (await this.mourn());
+  }
+
+  private take({ record, events }: JobPage, after: number): void {
+    const { state, from, snapshot, last } = record;
+    this.wantedAfter = undefined;
+    const first = !this.facts;
+    this.facts = record;
+    if (!first && state === 'running' && last < this.last) return; // the store went back; the owner will not
+    const start = Math.min(Math.max(after, from - 1), last);
+    // Nothing of it yet, another end than the one that was seen coming, more of its beginning, or a hole that was
+    // collapsed: taken as it is. Who stands elsewhere is told.
+    if (first || last < this.last || start < this.first - 1 || from > this.last + 1) {
+      this.empty(start);
+    }
+    this.from = from;
+    this.snapshot = snapshot;
+    this.state = state;
+    this.add(events.filter(({ seq }) => seq > this.last));
+    this.found(true);
+  }
+
+  /** The owner brings a lost job back; if it does not, both are gone, and what was shown gets its end here. */
+  private async mourn(): Promise<boolean> {
+    const { store, kindOf, holdOffMs } = this.options;
+    const facts = this.facts as JobFacts;
+    const now = performance.now();
+    this.missingSince ??= now;
+    if (now - Math.max(this.missingSince, store.steadySince()) < holdOffMs) return false;
+    const kind = kindOf(facts.kind);
+    if (!kind) return false;
+    const log = this.log();
+    const message = 'The gateway that ran this job is gone, and so is its record.';
+    const events = kind.ended(log, { cause: 'store_lost', message });
+    const complete = this.first <= this.from;
+    const snapshot = complete ? kind.snapshot?.(this.snapshot, this.entries) : undefined;
+    const { keepMs, logMs } = kind;
+    await store.restore({
+      ...facts,
+      owner: '',
+      from: this.last + 1,
+      last: this.last + events.length,
+      snapshot,
+      events: events.map((data, i) => ({ seq: this.last + 1 + i, data })),
+      cancel: undefined,
+      approvals: new Map(),
+      end: { state: stateOf('store_lost'), keepMs, logMs, snapshot },
+    });
+    return false; // read it, or what another replica has written
+  }
+
+  /** A stream of another replica is held within the limits of its kind; who needs more of it reads it again. */
+  private trim(): void {
+    const kind = this.facts && this.options.kindOf(this.facts.kind);
+    if (kind && (this.entries.length > kind.maxEvents || this.size > kind.maxBytes)) {
+      this.forget(this.first + Math.ceil(this.entries.length / 2));
+    }
+  }
+
+  private empty(last: number): void {
+    this.entries = [];
+    this.size = 0;
+    this.last = last;
+  }
+
+  private forget(from: number): void {
+    const gone = this.entries.splice(0, Math.max(0, from - this.first));
+    for (const { size } of gone) this.size -= size;
+  }
+
+  private wake(): void {
+    for (const waiter of this.waiters) waiter.wake();
+  }
+}
