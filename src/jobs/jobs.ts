@@ -186,7 +186,7 @@ export class Jobs {
   /** Asks a job to end; resolves to the state it is in, undefined if there is no such job for this principal. */
   async cancel(id: string, principal: string | undefined, reason: string): Promise<Cancelled> {
     const cancelled = await this.options.store.cancel(id, principal, reason);
-    if (cancelled?.state === 'running') this.cancelOwned(id, reason);
+    if (cancelled?.state === 'running') this.owned.get(id)?.writer.cancel(reason);
     return cancelled;
   }
 
@@ -307,7 +307,7 @@ export class Jobs {
     const track = this.track(id);
     this.stay(id);
     track.begin(page);
-    const writer = new JobWriter({ store, kind, facts, track, observe, begunAt });
+    const writer = new JobWriter({ store, kind, facts, track, observe, begunAt, cancelMs: this.times.cancelMs });
     this.owned.set(id, { writer, release });
     observe.started(kind.name);
     void this.finish(writer, work).catch((error: unknown) => this.failed('A job did not end in order.', error));
@@ -315,20 +315,19 @@ export class Jobs {
 
   private async finish(writer: JobWriter, work: Work): Promise<void> {
     const { observe } = this.options;
-    try {
-      await work(writer);
-      if (!writer.over) writer.endAs({ cause: 'error', message: 'The job has stopped without a result.' });
-    } catch (error) {
-      if (!writer.over) {
-        const cancelled = writer.signal.aborted && writer.signal.reason instanceof JobCancelled;
+    // What the work does after its end is its own affair: the job is over when its stream is.
+    work(writer).then(
+      () => writer.endAs({ cause: 'error', message: 'The job has stopped without a result.' }),
+      (error: unknown) => {
+        const { reason } = writer.signal;
         const message = error instanceof Error ? error.message : String(error);
         writer.endAs(
-          cancelled
-            ? { cause: 'cancelled', message: (writer.signal.reason as Error).message, error }
+          reason instanceof JobCancelled
+            ? { cause: 'cancelled', message: reason.message, error }
             : { cause: 'error', message, error },
         );
-      }
-    }
+      },
+    );
     await writer.settled;
     const owned = this.owned.get(writer.id);
     if (owned?.writer !== writer) return;
@@ -337,15 +336,6 @@ export class Jobs {
     // For a while it can still be given again to a store that loses it.
     setTimeout(() => this.owned.delete(writer.id), this.times.lingerMs).unref();
     this.leave(writer.id);
-  }
-
-  private cancelOwned(id: string, reason: string): void {
-    const writer = this.owned.get(id)?.writer;
-    if (!writer || writer.over || writer.signal.aborted) return;
-    writer.cancel(reason);
-    setTimeout(() => {
-      writer.endAs({ cause: 'cancelled', message: reason });
-    }, this.times.cancelMs).unref();
   }
 
   private rang(): void {
@@ -377,11 +367,7 @@ export class Jobs {
     const { store, replica } = this.options;
     const owned = this.owned.get(id);
     if (input === undefined) {
-      if (!owned || owned.writer.over) return;
-      const page = await store.read(id, Number.MAX_SAFE_INTEGER);
-      if (page?.record.owner !== replica) return;
-      for (const [name, decision] of page.record.approvals) if (decision) owned.writer.answered(name, decision);
-      if (page.record.cancel !== undefined) this.cancelOwned(id, page.record.cancel);
+      if (owned && !owned.writer.over) await owned.writer.refresh();
       return;
     }
     if (owned) return; // the answer to `done` was lost: it has begun already
@@ -400,7 +386,7 @@ export class Jobs {
         await known.work(job, input);
       },
     );
-    if (page.record.cancel !== undefined) this.cancelOwned(id, page.record.cancel);
+    if (page.record.cancel !== undefined) this.owned.get(id)?.writer.cancel(page.record.cancel);
   }
 
   /** The store was emptied or went back: what runs here is given to it again. */

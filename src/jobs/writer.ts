@@ -32,6 +32,8 @@ export interface WriterOptions {
   readonly observe: WriterObserver;
   /** When the job was asked for, on the clock of `performance.now`. */
   readonly begunAt: number;
+  /** How long the work has to end the job by itself after a cancel. */
+  readonly cancelMs: number;
 }
 
 export interface WriterObserver {
@@ -174,6 +176,9 @@ export class JobWriter implements Job {
     if (this.over || this.cancelReason !== undefined) return;
     this.cancelReason = reason;
     this.abort.abort(new JobCancelled(reason));
+    const late = setTimeout(() => this.endAs({ cause: 'cancelled', message: reason }), this.options.cancelMs);
+    late.unref();
+    void this.settled.then(() => clearTimeout(late));
   }
 
   answered(name: string, decision: Decision): void {

@@ -22,7 +22,7 @@ import {
   type WholeJob,
 } from '../store.ts';
 import { JobKeys } from './keys.ts';
-import { type JobCommands, withJobScripts } from './scripts.ts';
+import { type JobCommands, type RawEntry, withJobScripts } from './scripts.ts';
 import { JobTopics } from './topics.ts';
 
 /** So many commands of an inbox are read at once. */
@@ -36,8 +36,6 @@ const parseDecision = (text: string): Decision | undefined =>
 
 const endArguments = (end: BatchEnd | undefined): (string | number)[] =>
   end ? [end.state, end.keepMs, end.logMs, end.snapshot ?? ''] : ['', 0, 0, ''];
-
-type RawEntry = [id: string, fields: string[]];
 
 const parseEntry = ([id, fields]: RawEntry): JobEvent => {
   const [, data = '', , end] = fields;
@@ -145,15 +143,11 @@ export class RedisJobStore implements JobStore {
   }
 
   async read(id: string, after: number): Promise<JobPage | undefined> {
-    const { part, keys } = this.of(id);
-    const answers = await part.query((redis) =>
-      // One step: a stream that collapses in between would look like one with a hole.
-      redis.multi().hgetall(keys.job(id)).xrange(keys.log(id), `(${after}-0`, '+').exec(),
+    const { keys } = this.of(id);
+    const [fields, entries] = await this.run(id, (redis) =>
+      redis.sluiceJobRead(2, keys.job(id), keys.log(id), Math.min(after, Number.MAX_SAFE_INTEGER)),
     );
-    const [hash, entries] = (answers ?? []).map(([error, answer]) => {
-      if (error) throw error;
-      return answer;
-    }) as [Record<string, string>, RawEntry[]];
+    const hash = Object.fromEntries(fields.flatMap((field, i) => (i % 2 === 0 ? [[field, fields[i + 1] ?? '']] : [])));
     if (hash.state === undefined) return undefined;
     const record = parseRecord(id, hash);
     if (record.state === 'running' || entries.length > 0 || after >= record.last) {

@@ -5,6 +5,9 @@ const load = (name: string): string => readFileSync(new URL(`../lua/${name}.lua`
 
 type Arguments = readonly (string | number)[];
 
+/** An entry of a stream as Redis gives it. */
+export type RawEntry = [id: string, fields: string[]];
+
 /** The scripts as commands of a connection. ioredis sends the hash, and the text again when the server has lost it. */
 export interface JobCommands {
   sluiceJobCreate(
@@ -14,6 +17,7 @@ export interface JobCommands {
   sluiceJobDiscard(keys: 7, ...args: Arguments): Promise<0 | 1>;
   sluiceJobEmit(keys: 4, ...args: Arguments): Promise<'stored' | 'fenced' | 'lost'>;
   sluiceJobRestore(keys: 4, ...args: Arguments): Promise<'stored' | 'fenced'>;
+  sluiceJobRead(keys: 2, ...args: Arguments): Promise<[hash: string[], entries: RawEntry[]]>;
   sluiceJobCancel(keys: 1, ...args: Arguments): Promise<string | null>;
   sluiceJobApprove(keys: 1, ...args: Arguments): Promise<'decided' | 'same' | 'conflict' | null>;
   sluiceJobReap(keys: 3, ...args: Arguments): Promise<0 | 1>;
@@ -26,6 +30,7 @@ const SCRIPTS = {
   sluiceJobDiscard: load('discard'),
   sluiceJobEmit: load('emit'),
   sluiceJobRestore: load('restore'),
+  sluiceJobRead: load('read'),
   sluiceJobCancel: load('cancel'),
   sluiceJobApprove: load('approve'),
   sluiceJobReap: load('reap'),

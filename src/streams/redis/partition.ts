@@ -84,6 +84,7 @@ export class RedisPartition implements Feed {
   private topics: TopicListener | undefined;
   private run: string | undefined;
   private lastMark: number | undefined;
+  private latest: Mark | undefined;
   private lastError: string | undefined;
 
   constructor(settings: RedisSettings, partition: number, replica: string, observe: ObserveStore = () => {}) {
@@ -149,7 +150,13 @@ export class RedisPartition implements Feed {
   attachTopics(listener: TopicListener): void {
     if (this.topics) throw new Error('A partition has one listener for other topics.');
     this.topics = listener;
-    if (this.subscriber.redis) queueMicrotask(() => listener.opened());
+    const last = this.latest;
+    if (this.subscriber.redis) {
+      queueMicrotask(() => {
+        listener.opened();
+        if (last) listener.marked(last);
+      });
+    }
   }
 
   health(): PartitionHealth {
@@ -354,6 +361,7 @@ export class RedisPartition implements Feed {
     const [token = '', epoch, head = '', time] = message.split(' ');
     const mark: Mark = { epoch: Number(epoch), head: parsePosition(head), time: Number(time) };
     this.lastMark = performance.now();
+    this.latest = mark;
     this.listener?.marked(mark);
     this.topics?.marked(mark);
     this.awaited.get(token)?.(mark);
