@@ -4,7 +4,7 @@ import { startGateway } from '../support/gateway.ts';
 
 it('the metrics are those that the page lists, and of the type it says', async () => {
   const page = readFileSync(join(__dirname, '../../docs/OPERATIONS.md'), 'utf8');
-  const listed = [...page.matchAll(/^\| `(sluice_\w+)` \| (\w+) \| (?:`(\w+)`)? *\|/gm)].map(([, name, type]) => [
+  const listed = [...page.matchAll(/^\| `(sluice_\w+)` \| (\w+) \| (?:`\w+`(?:, )?)* *\|/gm)].map(([, name, type]) => [
     name,
     type,
   ]);
