@@ -42,7 +42,13 @@ describe('jobs of real processes', () => {
       const [stopping, other] = [fleet.replica(0), fleet.replica(1)];
       const quick = await stopping.start({ everyMs: 50, events: 30 });
       const slow = await stopping.start({ everyMs: 50, events: 100_000 });
-      const followed = { quick: await other.follow(quick), slow: await other.follow(slow) };
+      // Waits for its first event for so long that the process would not end before the test.
+      const idle = await stopping.start({ everyMs: 10 * PATIENCE_MS, events: 1 });
+      const followed = {
+        quick: await other.follow(quick),
+        slow: await other.follow(slow),
+        idle: await other.follow(idle),
+      };
       await eventually(() => followed.slow.last > 5);
       const told = performance.now();
       stopping.kill('SIGTERM');
@@ -54,12 +60,16 @@ describe('jobs of real processes', () => {
       );
       expect(await stopping.exited).toEqual({ code: 0, signal: null });
       expect(performance.now() - told).toBeGreaterThan(graceMs - 100);
-      await allEnded([followed.quick, followed.slow], 5_000);
-      const stored = { quick: await fleet.stored(quick), slow: await fleet.stored(slow) };
+      await allEnded(Object.values(followed), 5_000);
+      const stored = {
+        quick: await fleet.stored(quick),
+        slow: await fleet.stored(slow),
+        idle: await fleet.stored(idle),
+      };
       expectWhole(stored.quick, 'completed', stopping, stopping.pid, 'completed');
       expectWhole(stored.slow, 'interrupted', stopping, stopping.pid, 'shutdown');
-      expectSeen(followed.quick, stored.quick);
-      expectSeen(followed.slow, stored.slow);
+      expectWhole(stored.idle, 'interrupted', stopping, stopping.pid, 'shutdown');
+      for (const name of ['quick', 'slow', 'idle'] as const) expectSeen(followed[name], stored[name]);
       expect(await fleet.admin.exists(fleet.keys.lease(stopping.name))).toBe(0);
       expect(await fleet.admin.smembers(fleet.keys.owners)).toEqual([]);
       expect(await other.stats()).toMatchObject(unharmed);
@@ -111,9 +121,7 @@ describe('jobs of real processes', () => {
     async () => {
       const fleet = await Fleet.start(3);
       const [owner, ...others] = [fleet.replica(0), fleet.replica(1), fleet.replica(2)];
-      const ids = await Promise.all(
-        Array.from({ length: 300 }, () => owner.start({ everyMs: 500, events: 100_000 })),
-      );
+      const ids = await Promise.all(Array.from({ length: 300 }, () => owner.start({ everyMs: 500, events: 100_000 })));
       const followed = await Promise.all(ids.map((id) => fleet.replica(1).follow(id)));
       await eventually(() => followed.every(({ last }) => last > 1));
       const killed = performance.now();
