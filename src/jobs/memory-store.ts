@@ -12,6 +12,7 @@ import {
   LEASE_MS,
   MAX_INBOX,
   type NewJob,
+  type Reaped,
   type StoreListener,
   type Watcher,
   type WholeJob,
@@ -244,16 +245,16 @@ export class MemoryJobStore implements JobStore {
     return [...this.running].filter((id) => this.jobs.get(id)?.owner === owner);
   }
 
-  async reap({ id, owner, last }: JobRecord, { events, end }: Batch): Promise<boolean> {
+  async reap({ id, owner, last }: JobRecord, { events, end }: Batch): Promise<Reaped> {
     const job = this.jobs.get(id);
-    if (!job || job.owner !== owner || job.state !== 'running' || !end) return true;
-    if (job.last !== last) return false;
+    if (!job || job.owner !== owner || job.state !== 'running' || !end) return 'over';
+    if (job.last !== last) return 'grown';
     job.owner = '';
     job.events.push(...events);
     job.last += events.length;
     this.finish(id, job, end);
     this.announce(id, events);
-    return true;
+    return 'reaped';
   }
 
   /** The list is made anew each time it is asked for. */

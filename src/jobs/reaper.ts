@@ -84,10 +84,9 @@ export class Reaper {
       const whole = logMs < keepMs ? kind.snapshot?.(snapshot, before) : undefined;
       const end = { state: stateOf('owner_lost'), keepMs, logMs, snapshot: whole };
       const final = { ...(events.at(-1) as (typeof events)[number]), end: end.state };
-      if (await store.reap(record, { events: [...events.slice(0, -1), final], asks: [], end })) {
-        reaped(record.kind, owner);
-        return;
-      }
+      const outcome = await store.reap(record, { events: [...events.slice(0, -1), final], asks: [], end });
+      if (outcome === 'reaped') reaped(record.kind, owner);
+      if (outcome !== 'grown') return;
     }
   }
 }

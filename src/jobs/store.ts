@@ -26,6 +26,13 @@ export interface Batch {
  */
 export type Appended = 'stored' | 'fenced' | 'lost';
 
+/**
+ * `reaped`  it is over, by this call
+ * `over`    it was over before, or is not the dead owner's any more
+ * `grown`   it has more events than the caller knew: to be read again
+ */
+export type Reaped = 'reaped' | 'over' | 'grown';
+
 export interface NewJob extends Omit<JobFacts, 'created'> {
   /** Events that are there from the beginning. */
   readonly events: readonly string[];
@@ -115,8 +122,8 @@ export interface JobStore {
   owners(): Promise<ReadonlyMap<string, boolean>>;
   alive(owner: string): Promise<boolean>;
   jobsOf(owner: string): Promise<readonly string[]>;
-  /** Ends a job of a dead owner, if it is still running and has not grown; false: read again. */
-  reap(record: JobRecord, batch: Batch): Promise<boolean>;
+  /** Ends a job of a dead owner, if it is still running and has not grown. */
+  reap(record: JobRecord, batch: Batch): Promise<Reaped>;
   /** Takes a job that is not the owner's any more off its list. */
   strike(id: string, owner: string): Promise<void>;
   /** Forgets a dead owner that has no jobs left. */

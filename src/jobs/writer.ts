@@ -159,7 +159,7 @@ export class JobWriter implements Job {
     await this.settled;
   }
 
-  /** Ends it in the words of its kind, unless it is over. */
+  /** Ends it in the words of its kind, unless it is over; its work is told to stop. */
   endAs(ending: Ending): void {
     if (this.over) return;
     const log = this.log();
@@ -170,6 +170,7 @@ export class JobWriter implements Job {
       events = [JSON.stringify({ error: ending.message })]; // a job ends, whatever its kind does
     }
     this.finish(stateOf(ending.cause), log, events);
+    this.abort.abort(new JobOver(ending.message)); // work that waits for something would not hear of it otherwise
   }
 
   cancel(reason: string): void {
@@ -242,7 +243,6 @@ export class JobWriter implements Job {
     if (tooLarge) {
       const message = 'The job has produced more than it may.';
       this.endAs({ cause: 'too_large', message });
-      this.abort.abort(new JobOver(message));
       throw new JobOver(message);
     }
     this.enqueue({ seq, data: text }, ask);

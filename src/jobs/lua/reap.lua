@@ -8,14 +8,14 @@
 --      7 snapshot of everything before the terminal event, '' = none
 --      8.. events, the last one terminal
 --
--- Returns 1 if the job is over now or was before, 0 if it has grown meanwhile.
+-- Returns reaped, over if the job was over before, or grown if it has more events than the caller has seen.
 
 local job = redis.call('HMGET', KEYS[1], 'owner', 'state', 'last')
 if not job[2] or job[1] ~= ARGV[2] or job[2] ~= 'running' then
   redis.call('SREM', KEYS[3], ARGV[1])
-  return 1
+  return 'over'
 end
-if job[3] ~= ARGV[3] then return 0 end
+if job[3] ~= ARGV[3] then return 'grown' end
 
 local last = tonumber(job[3])
 for i = 8, #ARGV do
@@ -35,4 +35,4 @@ if ARGV[7] ~= '' then redis.call('HSET', KEYS[1], 'whole', ARGV[7]) end
 redis.call('PEXPIRE', KEYS[1], ARGV[5])
 redis.call('PEXPIRE', KEYS[2], ARGV[6])
 redis.call('SREM', KEYS[3], ARGV[1])
-return 1
+return 'reaped'

@@ -17,6 +17,7 @@ import {
   MAX_INBOX,
   type NewJob,
   RECOVERY_MS,
+  type Reaped,
   type StoreListener,
   type Watcher,
   type WholeJob,
@@ -238,11 +239,11 @@ export class RedisJobStore implements JobStore {
     return sets.flat();
   }
 
-  async reap({ id, owner, last }: JobRecord, { events, end }: Batch): Promise<boolean> {
+  async reap({ id, owner, last }: JobRecord, { events, end }: Batch): Promise<Reaped> {
     const { keys } = this.of(id);
     const names = [keys.job(id), keys.log(id), keys.jobs(owner)];
     const rest = [id, owner, last, ...endArguments(end), ...events.map(({ data }) => data)];
-    return (await this.run(id, (redis) => redis.sluiceJobReap(3, ...names, ...rest))) === 1;
+    return this.run(id, (redis) => redis.sluiceJobReap(3, ...names, ...rest));
   }
 
   async strike(id: string, owner: string): Promise<void> {

@@ -20,7 +20,7 @@ export interface JobCommands {
   sluiceJobRead(keys: 2, ...args: Arguments): Promise<[hash: string[], entries: RawEntry[]]>;
   sluiceJobCancel(keys: 1, ...args: Arguments): Promise<string | null>;
   sluiceJobApprove(keys: 1, ...args: Arguments): Promise<'decided' | 'same' | 'conflict' | null>;
-  sluiceJobReap(keys: 3, ...args: Arguments): Promise<0 | 1>;
+  sluiceJobReap(keys: 3, ...args: Arguments): Promise<'reaped' | 'over' | 'grown'>;
   sluiceJobBury(keys: 3, ...args: Arguments): Promise<1>;
   sluiceJobLease(keys: 1, ...args: Arguments): Promise<1>;
 }
