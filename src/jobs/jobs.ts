@@ -198,7 +198,7 @@ export class Jobs {
 
   /** Whether this replica runs a job. */
   owns(id: string): boolean {
-    return this.owned.has(id);
+    return this.owned.get(id)?.writer.over === false;
   }
 
   /** Takes no more work, lets what runs finish, ends the rest, and leaves. */

@@ -1,4 +1,5 @@
 import type { EndState, JobEvent, JobLog } from './job.ts';
+import type { Batch, BatchEnd } from './store.ts';
 
 /**
  * Why a job is ended by somebody else than its own work:
@@ -42,3 +43,27 @@ export interface JobKind {
    */
   snapshot?(before: string | undefined, events: readonly JobEvent[]): string;
 }
+
+/** What becomes of a job of this kind behind its end; `before` is all of its stream but the terminal event. */
+export const endOf = (kind: JobKind, state: EndState, before: Pick<JobLog, 'snapshot' | 'events'>): BatchEnd => {
+  const { keepMs, logMs } = kind;
+  // Only a stream that is forgotten before its job needs something in its place.
+  const snapshot = logMs < keepMs ? kind.snapshot?.(before.snapshot, before.events) : undefined;
+  return { state, keepMs, logMs, snapshot };
+};
+
+/** The last events of a job for which its work cannot speak any more. */
+export const lastWords = (kind: JobKind, log: JobLog, ending: Ending): Batch & { readonly end: BatchEnd } => {
+  let words: readonly string[];
+  try {
+    words = kind.ended(log, ending);
+  } catch {
+    words = []; // a job ends, whatever its kind does
+  }
+  if (words.length === 0) words = [JSON.stringify({ error: ending.message })];
+  const state = stateOf(ending.cause);
+  const events = words.map((data, i) => ({ seq: log.last + 1 + i, data }));
+  const final = events.pop() as JobEvent;
+  const end = endOf(kind, state, { snapshot: log.snapshot, events: [...log.events, ...events] });
+  return { events: [...events, { ...final, end: state }], asks: [], end };
+};

@@ -1,3 +1,4 @@
+import { MAX_IDEMPOTENCY_KEYS } from '../streams/log.ts';
 import type { Decision, JobEvent, JobFacts, JobRecord, JobState } from './job.ts';
 import {
   type Appended,
@@ -33,14 +34,34 @@ interface StoredJob extends Omit<JobFacts, 'id'> {
   whole?: string | undefined;
 }
 
+interface RememberedKey {
+  readonly id: string;
+  readonly fingerprint: string;
+  readonly until: number;
+}
+
 const SWEEP_EVERY_MS = 60_000;
+/** What jobs that are over may hold together; the oldest are forgotten first. */
+const MAX_FINISHED_BYTES = 256 * 1024 * 1024;
+/** What a job costs beside its events. */
+const JOB_BYTES = 1_024;
+
+export interface MemoryJobStoreOptions {
+  readonly now?: () => number;
+  readonly maxFinishedBytes?: number;
+}
 
 /** The embedded store: the same rules as the Lua scripts, in this process. */
 export class MemoryJobStore implements JobStore {
   private readonly clock: () => number;
+  private readonly maxFinishedBytes: number;
   private readonly jobs = new Map<string, StoredJob>();
   private readonly running = new Set<string>();
-  private readonly keys = new Map<string, { id: string; fingerprint: string; until: number }>();
+  /** By principal, each in the order of time. */
+  private readonly keys = new Map<string, Map<string, RememberedKey>>();
+  /** Jobs that are over, in the order in which they ended. */
+  private readonly finished = new Map<string, number>();
+  private finishedBytes = 0;
   private readonly leases = new Map<string, number>();
   private readonly inboxes = new Map<string, Command[]>();
   private readonly watchers = new Map<string, Set<Watcher>>();
@@ -48,13 +69,10 @@ export class MemoryJobStore implements JobStore {
   private entries = 0;
   private swept: number;
 
-  constructor({ now = Date.now }: { readonly now?: () => number } = {}) {
+  constructor({ now = Date.now, maxFinishedBytes = MAX_FINISHED_BYTES }: MemoryJobStoreOptions = {}) {
     this.clock = now;
+    this.maxFinishedBytes = maxFinishedBytes;
     this.swept = now();
-  }
-
-  now(): number {
-    return this.clock();
   }
 
   listen(listener: StoreListener): void {
@@ -68,9 +86,9 @@ export class MemoryJobStore implements JobStore {
   async create(job: NewJob): Promise<Created> {
     this.sweep();
     const now = this.clock();
-    const key = job.idempotency && JSON.stringify([job.principal, job.idempotency.key]);
-    const seen = key === undefined ? undefined : this.keys.get(key);
-    if (seen && seen.until > now && seen.fingerprint !== job.idempotency?.fingerprint) return { outcome: 'conflict' };
+    const key = job.idempotency;
+    const seen = key && this.keys.get(job.principal)?.get(key.key);
+    if (seen && seen.until > now && seen.fingerprint !== key?.fingerprint) return { outcome: 'conflict' };
     if (seen && seen.until > now && seen.id !== job.id) return { outcome: 'known', id: seen.id };
     const known = this.jobs.get(job.id);
     if (known) return { outcome: 'created', created: known.created };
@@ -92,10 +110,7 @@ export class MemoryJobStore implements JobStore {
       events: job.events.map((data, i) => ({ seq: i + 1, data })),
     });
     this.running.add(job.id);
-    if (key !== undefined && job.idempotency) {
-      const { fingerprint, keepMs } = job.idempotency;
-      this.keys.set(key, { id: job.id, fingerprint, until: now + keepMs });
-    }
+    if (key) this.remember(principal, key.key, { id: job.id, fingerprint: key.fingerprint, until: now + key.keepMs });
     if (job.input !== undefined) this.send(owner, { id: job.id, input: job.input });
     return { outcome: 'created', created: now };
   }
@@ -105,7 +120,7 @@ export class MemoryJobStore implements JobStore {
     if (!stored || stored.owner !== job.owner || stored.last !== job.events.length) return;
     this.jobs.delete(job.id);
     this.running.delete(job.id);
-    for (const [key, { id }] of this.keys) if (id === job.id) this.keys.delete(key);
+    if (job.idempotency) this.keys.get(job.principal)?.delete(job.idempotency.key);
   }
 
   async append({ id, owner }: JobFacts, { events, asks, end, collapse }: Batch): Promise<Appended> {
@@ -279,6 +294,30 @@ export class MemoryJobStore implements JobStore {
     job.until = now + keepMs;
     job.logUntil = now + logMs;
     job.whole = snapshot;
+    const bytes = job.events.reduce((sum, { data }) => sum + data.length, JOB_BYTES + (snapshot?.length ?? 0));
+    this.finishedBytes += bytes - (this.finished.get(id) ?? 0);
+    this.finished.set(id, bytes);
+    for (const oldest of this.finished.keys()) {
+      if (this.finishedBytes <= this.maxFinishedBytes) break;
+      this.forget(oldest);
+    }
+  }
+
+  private forget(id: string): void {
+    this.jobs.delete(id);
+    this.finishedBytes -= this.finished.get(id) ?? 0;
+    this.finished.delete(id);
+  }
+
+  private remember(principal: string, name: string, key: RememberedKey): void {
+    const keys = this.keys.get(principal) ?? new Map<string, RememberedKey>();
+    this.keys.set(principal, keys);
+    keys.delete(name); // again at the end: the map is in the order of time
+    keys.set(name, key);
+    for (const oldest of keys.keys()) {
+      if (keys.size <= MAX_IDEMPOTENCY_KEYS) break;
+      keys.delete(oldest);
+    }
   }
 
   private send(owner: string, command: Omit<Command, 'entry'>): void {
@@ -301,7 +340,10 @@ export class MemoryJobStore implements JobStore {
     const now = this.clock();
     if (now - this.swept < SWEEP_EVERY_MS) return;
     this.swept = now;
-    for (const [id, { until }] of this.jobs) if (until !== undefined && until <= now) this.jobs.delete(id);
-    for (const [key, { until }] of this.keys) if (until <= now) this.keys.delete(key);
+    for (const [id, { until }] of this.jobs) if (until !== undefined && until <= now) this.forget(id);
+    for (const [principal, keys] of this.keys) {
+      for (const [name, { until }] of keys) if (until <= now) keys.delete(name);
+      if (keys.size === 0) this.keys.delete(principal);
+    }
   }
 }

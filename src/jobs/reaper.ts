@@ -1,5 +1,5 @@
 import { LogError } from '../streams/log.ts';
-import { type JobKind, stateOf } from './kind.ts';
+import { type JobKind, lastWords } from './kind.ts';
 import type { JobStore } from './store.ts';
 
 export interface ReaperOptions {
@@ -77,14 +77,8 @@ export class Reaper {
         return;
       }
       const { snapshot, from, last } = record;
-      const data = kind.ended({ snapshot, from, last, events: page.events }, { cause: 'owner_lost', message: MESSAGE });
-      const events = data.map((text, i) => ({ seq: last + 1 + i, data: text }));
-      const { keepMs, logMs } = kind;
-      const before = [...page.events, ...events.slice(0, -1)];
-      const whole = logMs < keepMs ? kind.snapshot?.(snapshot, before) : undefined;
-      const end = { state: stateOf('owner_lost'), keepMs, logMs, snapshot: whole };
-      const final = { ...(events.at(-1) as (typeof events)[number]), end: end.state };
-      const outcome = await store.reap(record, { events: [...events.slice(0, -1), final], asks: [], end });
+      const log = { snapshot, from, last, events: page.events };
+      const outcome = await store.reap(record, lastWords(kind, log, { cause: 'owner_lost', message: MESSAGE }));
       if (outcome === 'reaped') reaped(record.kind, owner);
       if (outcome !== 'grown') return;
     }

@@ -95,8 +95,6 @@ export interface StoreListener {
  * may be repeated after one without harm.
  */
 export interface JobStore {
-  /** Store time as known here, ms. */
-  now(): number;
   listen(listener: StoreListener): void;
   /** A fresh id that lives where an idempotency key does, so that one step can write both. */
   newId(make: () => string, principal: string, key?: string): string;

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { LogError } from '../streams/log.ts';
 import { JobEntry } from './entry.ts';
 import type { JobEvent, JobFacts, JobLog, JobState } from './job.ts';
-import { type JobKind, stateOf } from './kind.ts';
+import { type JobKind, lastWords } from './kind.ts';
 import type { JobPage, JobStore, Watcher } from './store.ts';
 
 /** Somebody who waits for more of a job. */
@@ -226,22 +226,20 @@ export class Track implements Watcher {
     if (now - Math.max(this.missingSince, store.steadySince()) < holdOffMs) return false;
     const kind = kindOf(facts.kind);
     if (!kind) return false;
-    const log = this.log();
     const message = 'The gateway that ran this job is gone, and so is its record.';
-    const events = kind.ended(log, { cause: 'store_lost', message });
-    const complete = this.first <= this.from;
-    const snapshot = complete ? kind.snapshot?.(this.snapshot, this.entries) : undefined;
-    const { keepMs, logMs } = kind;
+    const { events, end } = lastWords(kind, this.log(), { cause: 'store_lost', message });
+    // Whoever did not see it from its beginning cannot say what it was.
+    const snapshot = this.first <= this.from ? kind.snapshot?.(this.snapshot, this.entries) : undefined;
     await store.restore({
       ...facts,
       owner: '',
       from: this.last + 1,
       last: this.last + events.length,
       snapshot,
-      events: events.map((data, i) => ({ seq: this.last + 1 + i, data })),
+      events,
       cancel: undefined,
       approvals: new Map(),
-      end: { state: stateOf('store_lost'), keepMs, logMs, snapshot },
+      end: { ...end, snapshot },
     });
     return false; // read it, or what another replica has written
   }

@@ -3,7 +3,7 @@ import { LogError } from '../streams/log.ts';
 import { JobEntry } from './entry.ts';
 import { JobCancelled, JobOver } from './errors.ts';
 import type { Decision, EndState, JobEvent, JobFacts, JobLog } from './job.ts';
-import { type Ending, type JobKind, stateOf } from './kind.ts';
+import { type Ending, endOf, type JobKind, lastWords } from './kind.ts';
 import type { Batch, BatchEnd, JobStore } from './store.ts';
 import type { Track } from './track.ts';
 
@@ -153,23 +153,19 @@ export class JobWriter implements Job {
 
   async end(state: EndState, data: EventData): Promise<void> {
     if (this.over) throw new JobOver('The job is over.');
-    const text = typeof data === 'string' ? data : data(this.numbered + 1);
-    const log = this.log();
-    this.finish(state, log, [text]);
+    const seq = this.numbered + 1;
+    const text = typeof data === 'string' ? data : data(seq);
+    this.ended = endOf(this.options.kind, state, this.log());
+    this.enqueue({ seq, data: text, end: state });
     await this.settled;
   }
 
   /** Ends it in the words of its kind, unless it is over; its work is told to stop. */
   endAs(ending: Ending): void {
     if (this.over) return;
-    const log = this.log();
-    let events: readonly string[];
-    try {
-      events = this.options.kind.ended(log, ending);
-    } catch {
-      events = [JSON.stringify({ error: ending.message })]; // a job ends, whatever its kind does
-    }
-    this.finish(stateOf(ending.cause), log, events);
+    const { events, end } = lastWords(this.options.kind, this.log(), ending);
+    this.ended = end;
+    for (const event of events) this.enqueue(event);
     this.abort.abort(new JobOver(ending.message)); // work that waits for something would not hear of it otherwise
   }
 
@@ -215,20 +211,6 @@ export class JobWriter implements Job {
     const { snapshot, from, events } = this.options.track.log();
     const all = [...events, ...this.waiting.map(({ event }) => event)];
     return { snapshot, from, last: this.numbered, events: all };
-  }
-
-  private finish(state: EndState, log: JobLog, events: readonly string[]): void {
-    const { keepMs, logMs, snapshot } = this.options.kind;
-    const before: JobEvent[] = events.slice(0, -1).map((data, i) => ({ seq: log.last + 1 + i, data }));
-    this.ended = {
-      state,
-      keepMs,
-      logMs,
-      // Only a stream that is forgotten before its job needs something in its place.
-      snapshot: logMs < keepMs ? snapshot?.(log.snapshot, [...log.events, ...before]) : undefined,
-    };
-    const final: JobEvent = { seq: log.last + events.length, data: events.at(-1) ?? '', end: state };
-    for (const event of [...before, final]) this.enqueue(event);
   }
 
   private put(data: EventData, ask?: string): void {

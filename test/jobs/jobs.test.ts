@@ -299,6 +299,20 @@ describe.each(places)('jobs on $name', (place) => {
     ]);
   });
 
+  it('ends a job even if its kind cannot say how', async () => {
+    const mute = testKind({
+      name: 'mute',
+      ended: () => {
+        throw new Error('no words');
+      },
+    });
+    a.jobs.declare(mute);
+    const { id } = await a.jobs.start({ kind: mute, principal: 'ann' }, () => Promise.reject(new Error('out of luck')));
+    const follower = await follow(a, id);
+    await eventually(() => follower.ended !== undefined);
+    expect(follower).toMatchObject({ seen: ['{"error":"out of luck"}'], ended: 'failed' });
+  });
+
   it('tells a reader whose number lies beyond the end, or is none, and gives it everything', async () => {
     const { id, job } = await begin();
     await job.emit('one');

@@ -1,3 +1,4 @@
+import { MemoryJobStore } from '../../src/jobs/memory-store.ts';
 import { eventually } from '../streams/logs.ts';
 import { follow, listing, memoryPlace, testKind } from './replicas.ts';
 
@@ -34,6 +35,20 @@ describe('jobs in memory', () => {
       reader?.close();
       return reader === undefined;
     });
+  });
+
+  it('hold no more than they may when they are over: the oldest go first', async () => {
+    const store = new MemoryJobStore({ maxFinishedBytes: 10_000 });
+    const end = { state: 'completed', keepMs: 60_000, logMs: 60_000, snapshot: undefined } as const;
+    const ids = Array.from({ length: 8 }, (_, i) => `job ${i}`);
+    for (const id of ids) {
+      const job = { id, owner: 'me', kind: 'test', principal: 'ann', about: '', created: 0 };
+      await store.create({ ...job, events: [] });
+      const events = [{ seq: 1, data: 'x'.repeat(1_000), end: 'completed' }] as const;
+      await store.append(job, { events, asks: [], end });
+    }
+    const kept = await Promise.all(ids.map((id) => store.read(id, 0)));
+    expect(kept.map((page) => page !== undefined)).toEqual([false, false, false, false, true, true, true, true]);
   });
 
   it('forget idempotency keys after a day', async () => {

@@ -121,7 +121,7 @@ describe('jobs in Redis', () => {
       if (!record) throw new Error('gone');
       const end = { state: 'interrupted', keepMs: 1_000, logMs: 1_000, snapshot: undefined } as const;
       const last = { seq: 2, data: 'over', end: 'interrupted' } as const;
-      expect(await b.store.reap(record, { events: [last], asks: [], end })).toBe(true);
+      expect(await b.store.reap(record, { events: [last], asks: [], end })).toBe('reaped');
     } finally {
       await place.admin.config('SET', 'maxmemory', '0');
     }

@@ -74,10 +74,6 @@ export class RedisJobStore implements JobStore {
     this.lanes = partitions.map((part) => ({ part, keys: new JobKeys(part.keys.base), topics: new JobTopics(part) }));
   }
 
-  now(): number {
-    return this.lane(0).part.clock.now();
-  }
-
   listen(listener: StoreListener): void {
     for (const { topics } of this.lanes) topics.listen(listener);
   }
