@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LogError } from '../streams/log.ts';
+import { aborted } from './aborted.ts';
 import { JobEntry } from './entry.ts';
 import { JobCancelled, JobOver } from './errors.ts';
 import type { Decision, EndState, JobEvent, JobFacts, JobLog } from './job.ts';
@@ -348,9 +349,3 @@ export class JobWriter implements Job {
     this.settle();
   }
 }
-
-const aborted = (signal: AbortSignal): Promise<never> =>
-  new Promise((_, reject) => {
-    if (signal.aborted) reject(signal.reason);
-    else signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-  });
