@@ -34,10 +34,16 @@ export const makeCheck = (directory: string): ((source: Source) => Wrong[]) => {
   return ({ given }) => {
     if (validate(Object.fromEntries([...given].map(([path, { value }]) => [path, value])))) return [];
     const wrong = new Map<string, Wrong>();
-    for (const { instancePath } of validate.errors ?? []) {
-      const [, path = '', item] = instancePath.split('/');
+    for (const { instancePath, message, params } of validate.errors ?? []) {
+      const [, path = '', item, ...parts] = instancePath.split('/');
       const found = isSettingPath(path) ? given.get(path) : undefined;
       if (!found || !isSettingPath(path)) continue;
+      if (settingAt(path).structured) {
+        const place = [path, ...(item === undefined ? [] : [item]), ...parts].join('.');
+        const extra = params.additionalProperty === undefined ? '' : ` ("${String(params.additionalProperty)}")`;
+        wrong.set(instancePath, { path, problem: `${place} ${message}${extra} (${found.where}).` });
+        continue;
+      }
       // Several rules may be broken at once; the sentence names them all.
       const problem = sentence(path, found, item === undefined ? undefined : Number(item));
       wrong.set(instancePath, { path, problem });

@@ -8,10 +8,12 @@ const valueAt = (config: Config, path: string): unknown =>
 export const describe = (config: Config): Readonly<Record<string, unknown>> => {
   const shown: Record<string, unknown> = {};
   for (const path of SETTING_PATHS) {
-    const { secret, show } = settingAt(path);
+    const { secret, show, structured } = settingAt(path);
     const value = valueAt(config, path);
     if (value === undefined || (Array.isArray(value) && value.length === 0)) continue;
-    if (!secret) shown[path] = value;
+    // Its parts may hold secrets that nobody has marked as such.
+    if (structured) shown[path] = Object.keys(value as object);
+    else if (!secret) shown[path] = value;
     else shown[path] = show && typeof value === 'string' ? show(value) : '***';
   }
   return shown;

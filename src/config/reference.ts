@@ -30,15 +30,16 @@ const cell = (content: string): string => content.replaceAll('|', '\\|').replace
 const fallback = (path: SettingPath): string => {
   const value = settingAt(path).default;
   if (isDerived(value)) return value.words;
-  if (value === undefined || (Array.isArray(value) && value.length === 0)) return '';
+  if (value === undefined || settingAt(path).structured || (Array.isArray(value) && value.length === 0)) return '';
   return `\`${String(value)}\``;
 };
 
 const row = (path: SettingPath): string => {
   const { describe, expects, secret } = settingAt(path);
+  const variable = variableOf(path);
   const cells = [
     `\`${path}\``,
-    `\`${variableOf(path)}\``,
+    variable === undefined ? 'only in the file' : `\`${variable}\``,
     expects,
     fallback(path),
     describe + (secret ? ' Never printed.' : ''),

@@ -29,6 +29,8 @@ export interface Setting<T> {
   readonly default: T | Derived<T>;
   /** Never printed, and no flag: other users of the machine see the command line. */
   readonly secret: boolean;
+  /** Has parts of its own: neither a variable nor a flag can say it. Its schema explains itself, and it is not logged. */
+  readonly structured?: boolean;
   /** Where it differs from SLUICE_ and the path. */
   readonly env?: string;
   /** A text as the value it stands for; one that stands for none is given back, and the schema refuses it. */
@@ -150,3 +152,20 @@ export const list = (options: ListOptions): Setting<readonly string[]> => {
     ...(resolve && { resolve: (items, directory) => items.map((item) => resolve(item, directory)) }),
   };
 };
+
+export interface StructureOptions<T> extends Declared {
+  readonly expects: string;
+  readonly schema: SchemaObject;
+  readonly default: T;
+}
+
+/** Something with parts, which only the file can say. */
+export const structure = <T>(options: StructureOptions<T>): Setting<T> => ({
+  describe: options.describe,
+  expects: options.expects,
+  schema: options.schema,
+  default: options.default,
+  secret: false,
+  structured: true,
+  read: (written) => written,
+});

@@ -293,11 +293,15 @@ const words = (path: string): string[] =>
     .toLowerCase()
     .split('.');
 
-export const variableOf = (path: SettingPath): string =>
-  settingAt(path).env ?? `SLUICE_${words(path).join('_').toUpperCase()}`;
+export const variableOf = (path: SettingPath): string | undefined => {
+  const { env, structured } = settingAt(path);
+  return structured ? undefined : (env ?? `SLUICE_${words(path).join('_').toUpperCase()}`);
+};
 
-export const flagOf = (path: SettingPath): string | undefined =>
-  settingAt(path).secret ? undefined : `--${words(path).join('-')}`;
+export const flagOf = (path: SettingPath): string | undefined => {
+  const { secret, structured } = settingAt(path);
+  return secret || structured ? undefined : `--${words(path).join('-')}`;
+};
 
 /** What a value that has passed the check, or the default, is like. */
 type ValueAt<P extends SettingPath> = (typeof SETTINGS)[P] extends Setting<infer T> ? T : never;

@@ -15,7 +15,7 @@ export const readEnvironment = (env: Environment): Source => {
   const given = new Map<SettingPath, Given>();
   for (const path of SETTING_PATHS) {
     const variable = variableOf(path);
-    const written = env[variable];
+    const written = variable && env[variable];
     if (written?.trim())
       given.set(path, { value: settingAt(path).read(written), where: `environment variable ${variable}` });
   }
@@ -29,7 +29,7 @@ const isServiceLink = (name: string, value: string | undefined): boolean =>
 
 /** Sentences about variables that nobody reads: no reason not to start, since another version may know them. */
 export const unknownVariables = (env: Environment): string[] => {
-  const known = [...SETTING_PATHS.map(variableOf), ...OTHER_VARIABLES];
+  const known = [...SETTING_PATHS.flatMap((path) => variableOf(path) ?? []), ...OTHER_VARIABLES];
   return Object.entries(env)
     .filter(([name, value]) => name.startsWith('SLUICE_') && !known.includes(name) && !isServiceLink(name, value))
     .map(([name]) => `The environment variable ${name} is no setting${didYouMean(name, known) || '.'}`);

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { aborted } from '../jobs/aborted.ts';
 import { SchemaCheck } from './schema-check.ts';
 import {
@@ -135,7 +136,10 @@ export class ToolRegistry {
       stop.abort(new ToolError('cancelled', `The call of ${tool.name} was cancelled.`, call.signal?.reason));
     };
     if (call.signal?.aborted) cancel();
-    else call.signal?.addEventListener('abort', cancel, { once: true });
+    else if (call.signal) {
+      setMaxListeners(0, call.signal); // one signal may well stop a hundred calls
+      call.signal.addEventListener('abort', cancel, { once: true });
+    }
     const ends: (() => void)[] = [];
     try {
       // Waiting counts: who asks with a time limit wants an answer by then.
