@@ -46,7 +46,7 @@ const tell = (world: World): string =>
                 ? `(${item.end})`
                 : item.event.data.slice(0, 40),
           );
-          return `  ${name} after ${after}: ${story.join(', ')} | at ${position} ${ended ?? ''} ${gone ? 'gone' : ''}`;
+          return `  ${name} after ${after}: ${story.join(', ')} | at ${position} ${ended ?? ''} ${gone ? `gone ${gone}` : ''}`;
         }),
       ].join('\n'),
     )
@@ -54,7 +54,7 @@ const tell = (world: World): string =>
 
 const settings = (runs: number): fc.Parameters<[Story]> => ({
   numRuns: RUNS || runs,
-  endOnFailure: !RUNS,
+  endOnFailure: !process.env.SLUICE_MODEL_SHRINK,
   ...(SEED !== undefined && { seed: Number(SEED) }),
 });
 

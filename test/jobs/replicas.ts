@@ -150,8 +150,9 @@ export const redisPlace = (): RedisPlace => {
       const settings = { ...parseRedisUrl(server.url), ...options.settings };
       const name = randomUUID();
       const log = new RedisLog({ settings, limitsOf: keepAll, replica: name });
+      const store = new RedisJobStore(log.parts); // hears the first mark
       await ready(log);
-      const replica = replicaOf(new RedisJobStore(log.parts), name, options);
+      const replica = replicaOf(store, name, options);
       open.push({ replica, log });
       await eventually(() => replica.store.alive(replica.name).catch(() => false));
       return replica;

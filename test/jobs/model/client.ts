@@ -15,7 +15,7 @@ export class Client {
   position: number;
   ended: EndState | undefined;
   /** It was told that there is no such job. */
-  gone = false;
+  gone: 'at all' | 'for a newcomer' | undefined;
   replica: Replica | undefined;
   private reader: JobReader | undefined;
   private connection = 0;
@@ -28,7 +28,7 @@ export class Client {
   }
 
   get over(): boolean {
-    return this.ended !== undefined || this.gone;
+    return this.ended !== undefined || this.gone !== undefined;
   }
 
   /** `lives` says, when the answer comes, whether the replica was there to give it. */
@@ -47,7 +47,7 @@ export class Client {
       reader.onWake(() => this.take(reader));
       this.take(reader);
     } else {
-      this.gone = true;
+      this.gone = 'at all';
       this.drop();
     }
   }

@@ -46,7 +46,9 @@ const judgeClient = (job: Started, client: Client, final: JobEvent | undefined, 
     }
   }
   if (client.gone) {
-    const forgotten = lost(job) || (job.flushed && lingerMs < 1_000);
+    // An owner that has ended its job brings it back only for a while, and a newcomer cannot know what was there before.
+    const ended = job.puppet.ownEnd || job.cancelled;
+    const forgotten = lost(job) || (job.flushed && ((ended && lingerMs < 1_000) || client.gone === 'for a newcomer'));
     if (!forgotten) found.push('was told that there is no such job');
   } else if (terminal === undefined) {
     found.push('got no terminal event');

@@ -49,6 +49,8 @@ export class World {
   private readonly puppets = new Map<string, Puppet>();
   private readonly busy = new Set<Promise<void>>();
   private readonly replicas: (Replica | undefined)[] = [];
+  /** Replicas that came later. */
+  private readonly newcomers = new Set<Replica>();
   private names = 0;
 
   constructor(options: WorldOptions) {
@@ -182,6 +184,7 @@ export class World {
 
   private async connect(client: Client, replica: Replica): Promise<void> {
     await client.connect(replica, () => !this.dead.includes(replica));
+    if (client.gone === 'at all' && this.newcomers.has(replica)) client.gone = 'for a newcomer';
   }
 
   private async answer({ id, puppet, outcomes }: Started, replica: Replica, approved: boolean): Promise<void> {
@@ -201,16 +204,18 @@ export class World {
     }
     await this.options.place.kill(replica);
     await this.options.place.expire(replica);
-    await this.revive(i);
+    this.newcomers.add(await this.revive(i));
   }
 
-  private async revive(i: number): Promise<void> {
+  private async revive(i: number): Promise<Replica> {
     const { place, times } = this.options;
-    this.replicas[i] = await place.replica({
+    const replica = await place.replica({
       kinds: Object.values(KINDS),
       times,
       work: async (job, input) => this.puppets.get(input)?.work(job),
     });
+    this.replicas[i] = replica;
+    return replica;
   }
 
   private async fault(fault: Fault): Promise<void> {
