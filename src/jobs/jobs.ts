@@ -340,26 +340,25 @@ export class Jobs {
 
   private rang(): void {
     this.drainAgain = true;
-    if (this.draining) return;
-    this.draining = true;
-    this.drain()
-      .catch((error: unknown) => {
-        if (!(error instanceof LogError)) this.failed('An inbox could not be read.', error);
-      })
-      .finally(() => {
-        this.draining = false;
-      });
+    if (!this.draining) void this.drain();
   }
 
   private async drain(): Promise<void> {
     const { store, replica } = this.options;
-    while (this.drainAgain && !this.closing.signal.aborted) {
-      this.drainAgain = false;
-      const commands = await store.inbox(replica);
-      if (commands.length === 0) continue;
-      for (const command of commands) await this.obey(command);
-      await store.done(replica, commands);
-      this.drainAgain = true; // there may be more than one page
+    this.draining = true;
+    try {
+      while (this.drainAgain && !this.closing.signal.aborted) {
+        this.drainAgain = false;
+        const commands = await store.inbox(replica);
+        if (commands.length === 0) continue;
+        for (const command of commands) await this.obey(command);
+        await store.done(replica, commands);
+        this.drainAgain = true; // there may be more than one page
+      }
+    } catch (error) {
+      if (!(error instanceof LogError)) this.failed('An inbox could not be read.', error);
+    } finally {
+      this.draining = false; // in the same turn as the last look: a bell in between would not be heard
     }
   }
 

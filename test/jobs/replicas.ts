@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
-import { Jobs, type JobsObserver, type JobTimes, type Verdict } from '../../src/jobs/jobs.ts';
+import { Jobs, type JobsObserver, type JobTimes, type RemoteWork, type Verdict } from '../../src/jobs/jobs.ts';
 import type { JobKind } from '../../src/jobs/kind.ts';
 import { MemoryJobStore } from '../../src/jobs/memory-store.ts';
 import type { JobReader, Taken } from '../../src/jobs/reader.ts';
+import { JobKeys } from '../../src/jobs/redis/keys.ts';
 import { RedisJobStore } from '../../src/jobs/redis/redis-store.ts';
 import type { JobStore } from '../../src/jobs/store.ts';
+import { PartitionKeys } from '../../src/streams/redis/keys.ts';
 import { RedisLog } from '../../src/streams/redis/redis-log.ts';
 import { parseRedisUrl, type RedisSettings } from '../../src/streams/redis/settings.ts';
 import { eventually, keepAll, ready } from '../streams/logs.ts';
@@ -55,6 +57,8 @@ export interface ReplicaOptions {
   readonly times?: Partial<JobTimes>;
   readonly admit?: (principal: string) => Promise<Verdict>;
   readonly kinds?: readonly JobKind[];
+  /** What it does for jobs of these kinds that other replicas ask for. */
+  readonly work?: RemoteWork;
   /** Redis: what the connections are made with. */
   readonly settings?: Partial<RedisSettings>;
 }
@@ -66,10 +70,14 @@ export interface Place {
   /** Forgets everything that was there before. */
   clear(): Promise<void>;
   replica(options?: ReplicaOptions): Promise<Replica>;
+  /** Its process dies: nothing more is heard of it. */
+  kill(replica: Replica): Promise<void>;
+  /** As if the time had passed after which a dead replica's lease is gone. */
+  expire(replica: Replica): Promise<void>;
   stop(): Promise<void>;
 }
 
-const replicaOf = (store: JobStore, name: string, { times, admit, kinds = [] }: ReplicaOptions): Replica => {
+const replicaOf = (store: JobStore, name: string, { times, admit, kinds = [], work }: ReplicaOptions): Replica => {
   const observed = new Counting();
   const failures: unknown[] = [];
   const jobs = new Jobs({
@@ -80,7 +88,7 @@ const replicaOf = (store: JobStore, name: string, { times, admit, kinds = [] }: 
     ...(times && { times }),
     ...(admit && { admit }),
   });
-  for (const kind of kinds) jobs.declare(kind);
+  for (const kind of kinds) jobs.declare(kind, work);
   return { name, jobs, store, observed, failures };
 };
 
@@ -99,6 +107,8 @@ export const memoryPlace = (now?: () => number): Place => {
       open.push(replica);
       return replica;
     },
+    kill: ({ jobs }) => jobs.close(),
+    expire: ({ name }) => store.retire(name),
     stop: async () => {
       for (const { jobs } of open) await jobs.close();
     },
@@ -140,11 +150,20 @@ export const redisPlace = (): RedisPlace => {
       const settings = { ...parseRedisUrl(server.url), ...options.settings };
       const name = randomUUID();
       const log = new RedisLog({ settings, limitsOf: keepAll, replica: name });
+      const store = new RedisJobStore(log.parts); // hears the first mark
       await ready(log);
-      const replica = replicaOf(new RedisJobStore(log.parts), name, options);
-      await eventually(() => replica.store.alive(replica.name));
+      const replica = replicaOf(store, name, options);
       open.push({ replica, log });
+      await eventually(() => replica.store.alive(replica.name).catch(() => false));
       return replica;
+    },
+    kill: async (dead) => {
+      await dead.jobs.close();
+      for (const { replica, log } of open) if (replica === dead) await log.close();
+    },
+    expire: async ({ name }) => {
+      const keys = new JobKeys(new PartitionKeys(parseRedisUrl(server.url).keyPrefix, 0).base);
+      await admin.del(keys.lease(name));
     },
     stop: async () => {
       await closeAll();
