@@ -12,7 +12,9 @@ export class JobEntry implements JobEvent {
   readonly end?: EndState;
   /** Bytes of the data. */
   readonly size: number;
-  private encoded: Map<JobEncoder, Buffer> | undefined;
+  private encoder: JobEncoder | undefined;
+  private encoded: Buffer | undefined;
+  private others: Map<JobEncoder, Buffer> | undefined;
 
   constructor({ seq, data, end }: JobEvent) {
     this.seq = seq;
@@ -22,12 +24,17 @@ export class JobEntry implements JobEvent {
   }
 
   encode(encoder: JobEncoder): Buffer {
-    let bytes = this.encoded?.get(encoder);
-    if (!bytes) {
-      bytes = encoder.encode(this);
-      this.encoded ??= new Map();
-      this.encoded.set(encoder, bytes);
+    if (this.encoder === encoder) return this.encoded as Buffer;
+    const other = this.others?.get(encoder);
+    if (other) return other;
+    const encoded = encoder.encode(this);
+    if (this.encoder) {
+      this.others ??= new Map();
+      this.others.set(encoder, encoded);
+    } else {
+      this.encoder = encoder;
+      this.encoded = encoded;
     }
-    return bytes;
+    return encoded;
   }
 }

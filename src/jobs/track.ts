@@ -38,7 +38,7 @@ export class Track implements Watcher {
   /** Bytes of the events in memory. */
   size = 0;
   private readonly options: TrackOptions;
-  private readonly closing = new AbortController();
+  private closed = false;
   private entries: JobEntry[] = [];
   private unwatch: (() => void) | undefined;
   private reading = false;
@@ -153,7 +153,7 @@ export class Track implements Watcher {
   }
 
   close(): void {
-    this.closing.abort();
+    this.closed = true;
     this.unwatch?.();
     this.unwatch = undefined;
     this.found(false);
@@ -161,7 +161,7 @@ export class Track implements Watcher {
 
   private async read(): Promise<void> {
     this.reading = true;
-    for (let attempt = 0; !this.closing.signal.aborted; attempt++) {
+    for (let attempt = 0; !this.closed; attempt++) {
       this.readAgain = false;
       let wait = Math.min(FIRST_DELAY_MS * 2 ** attempt, LONGEST_DELAY_MS);
       try {
@@ -173,7 +173,7 @@ export class Track implements Watcher {
       } catch (error) {
         if (!(error instanceof LogError)) throw error; // the store is away: it comes back or we are closed
       }
-      await sleep(wait, undefined, { signal: this.closing.signal, ref: false }).catch(() => {});
+      await sleep(wait, undefined, { ref: false });
     }
     this.reading = false;
   }
@@ -184,7 +184,7 @@ export class Track implements Watcher {
     const back = this.wantedAfter !== undefined && this.wantedAfter < this.first - 1;
     const after = !this.facts || back ? (this.wantedAfter ?? 0) : this.last;
     const page = await store.read(id, after);
-    if (this.closing.signal.aborted || this.own) return true;
+    if (this.closed || this.own) return true;
     if (page) {
       this.missingSince = undefined;
       this.take(page, after);

@@ -74,7 +74,7 @@ export class JobWriter implements Job {
   readonly settled: Promise<void>;
   private readonly options: WriterOptions;
   private readonly abort = new AbortController();
-  private readonly closing = new AbortController();
+  private closed = false;
   private waiting: Waiting[] = [];
   private waitingBytes = 0;
   private numbered: number;
@@ -203,7 +203,7 @@ export class JobWriter implements Job {
 
   /** Gives up whatever is not stored. */
   close(): void {
-    this.closing.abort();
+    this.closed = true;
     if (!this.over) this.abort.abort(new JobOver('The gateway has stopped.'));
     this.settle();
   }
@@ -253,7 +253,7 @@ export class JobWriter implements Job {
     if (this.writing) return;
     this.writing = true;
     let failures = 0;
-    while ((this.waiting.length > 0 || this.restoreDue) && !this.fenced && !this.closing.signal.aborted) {
+    while ((this.waiting.length > 0 || this.restoreDue) && !this.fenced && !this.closed) {
       try {
         if (this.restoreDue) await this.restoreOnce();
         else await this.writeOnce();
@@ -262,7 +262,7 @@ export class JobWriter implements Job {
         if (!(error instanceof LogError)) throw error;
         // The store is away: output waits. Every batch may be sent again, alone or with more behind it.
         const wait = Math.min(FIRST_DELAY_MS * 2 ** failures++, LONGEST_DELAY_MS);
-        await sleep(wait, undefined, { signal: this.closing.signal, ref: false }).catch(() => {});
+        await sleep(wait, undefined, { ref: false });
       }
     }
     this.writing = false;

@@ -4,10 +4,5 @@
  */
 export type Framing = 'chunked' | 'plain';
 
-const CRLF = Buffer.from('\r\n');
-
-export const framed = (framing: Framing, text: string): Buffer => {
-  if (framing === 'plain') return Buffer.from(text);
-  const body = Buffer.from(text);
-  return Buffer.concat([Buffer.from(`${body.length.toString(16)}\r\n`), body, CRLF]);
-};
+export const framed = (framing: Framing, text: string): Buffer =>
+  Buffer.from(framing === 'plain' ? text : `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`);

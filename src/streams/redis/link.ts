@@ -14,17 +14,15 @@ export interface LinkHooks {
 
 /** Rejects when a promise takes too long; the promise itself is left to its fate. */
 export const within = async <T>(ms: number, promise: Promise<T>, what: string): Promise<T> => {
-  const late = new AbortController();
+  // A bare timer: it stands behind every command, and aborting one that nobody needs any more costs an error each time.
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`${what} took longer than ${ms} ms`)), ms).unref();
+  });
   try {
-    return await Promise.race([
-      promise,
-      sleep(ms, undefined, { signal: late.signal, ref: false }).then(() => {
-        throw new Error(`${what} took longer than ${ms} ms`);
-      }),
-    ]);
+    return await Promise.race([promise, late]);
   } finally {
-    late.abort();
-    promise.catch(() => {}); // it may fail after it was given up
+    clearTimeout(timer);
   }
 };
 

@@ -295,23 +295,24 @@ export class RedisPartition implements Feed {
   }
 
   private async beforeDeadline<T>(answer: Promise<T>, deadline: number): Promise<T> {
-    const settled = new AbortController();
-    const passed = (): Promise<void> =>
-      sleep(this.clock.untilPassed(deadline), undefined, { signal: settled.signal }).catch(() => {});
+    let timer: NodeJS.Timeout | undefined;
+    const passed = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, this.clock.untilPassed(deadline)); // bare, as in `within`
+    });
     try {
       return await Promise.race([
         answer.catch(async (error: unknown) => {
-          if (!isReply(error)) await passed(); // the connection is gone, the command may be not
+          if (!isReply(error)) await sleep(this.clock.untilPassed(deadline)); // the connection is gone, the command may be not
           throw error;
         }),
-        passed().then(async () => {
+        passed.then(async () => {
           await turn();
           await turn(); // an answer that waits in the socket counts
           throw new Error('The deadline has passed.');
         }),
       ]);
     } finally {
-      settled.abort();
+      clearTimeout(timer);
     }
   }
 
