@@ -40,7 +40,8 @@ export const makeCheck = (directory: string): ((source: Source) => Wrong[]) => {
       if (!found || !isSettingPath(path)) continue;
       if (settingAt(path).structured) {
         const place = [path, ...(item === undefined ? [] : [item]), ...parts].join('.');
-        const extra = params.additionalProperty === undefined ? '' : ` ("${String(params.additionalProperty)}")`;
+        const named = params.additionalProperty ?? params.propertyName;
+        const extra = named === undefined ? '' : ` (${JSON.stringify(named)})`;
         wrong.set(instancePath, { path, problem: `${place} ${message}${extra} (${found.where}).` });
         continue;
       }

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { readPublicKey } from './public-key.ts';
-import { choice, type Derived, integer, list, type Setting, text, toggle } from './setting.ts';
+import { choice, type Derived, integer, list, type Setting, structure, text, toggle } from './setting.ts';
+import { BACKENDS_SCHEMA, type BackendSettings, HTTP_TOOLS_SCHEMA, type HttpToolsSettings } from './structures.ts';
 
 const file = { expects: 'a file that can be read', schema: { format: 'readable-file' } } as const;
 const absolute = (path: string, directory: string): string => resolve(directory, path);
@@ -247,6 +248,65 @@ export const SETTINGS = {
   'ors.public': toggle({ default: whileOpen, describe: 'Whether the ORS routes need no token.' }),
   'metrics.public': toggle({ default: whileOpen, describe: 'Whether /metrics needs no token.' }),
 
+  'mcp.servers': text({
+    ...anyText,
+    env: 'MCP_SERVERS_CONFIG_PATH',
+    expects: 'the name of a file',
+    resolve: absolute,
+    describe: 'The file that lists MCP servers under "mcpServers"; one that does not exist is a warning.',
+  }),
+  'mcp.refreshSeconds': integer({
+    env: 'MCP_TOOL_REFRESH_INTERVAL',
+    default: 10,
+    min: 1,
+    max: DAY_SECONDS,
+    describe:
+      'Seconds after which the tools of an MCP server are listed again, also if it has not said that they changed.',
+  }),
+  'tools.http': structure<HttpToolsSettings>({
+    default: {},
+    expects: 'HTTP tools by name',
+    schema: HTTP_TOOLS_SCHEMA,
+    describe: 'HTTP endpoints as tools; docs/TOOLS.md describes their parts.',
+  }),
+  'tools.modules': list({
+    max: 100,
+    each: file,
+    resolve: absolute,
+    describe: 'JavaScript files that export tools.',
+  }),
+  'models.baseUrl': text({
+    ...httpUrl,
+    env: 'OPENAI_BASE_URL_INTERNAL',
+    describe:
+      'An OpenAI-compatible backend for every model that no other one names. With none at all the demo model answers.',
+  }),
+  'models.apiKey': text({
+    ...anyText,
+    env: 'OPENAI_API_KEY',
+    secret: true,
+    describe: 'The key for that backend.',
+  }),
+  'models.backends': structure<readonly BackendSettings[]>({
+    default: [],
+    expects: 'a list of backends',
+    schema: BACKENDS_SCHEMA,
+    describe: 'More backends, each with the models it serves; docs/MODELS.md describes their parts.',
+  }),
+  'models.streamTimeoutSeconds': integer({
+    env: 'STREAM_TIMEOUT',
+    default: 120,
+    min: 1,
+    max: DAY_SECONDS,
+    describe: 'Seconds of silence after which a backend is given up.',
+  }),
+  'models.demoWordsPerSecond': integer({
+    default: 40,
+    min: 0,
+    max: 100_000,
+    zero: 'all at once',
+    describe: 'How fast the demo model speaks.',
+  }),
   'shutdown.delaySeconds': integer({
     default: 0,
     min: 0,

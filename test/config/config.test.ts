@@ -325,3 +325,42 @@ describe('variables that nobody reads', () => {
     ).toEqual([]);
   });
 });
+
+describe('settings with parts', () => {
+  const problemsOf = (yaml: string): readonly string[] => {
+    const directory = makeDirectory();
+    directory.write('sluice.yaml', yaml);
+    try {
+      loadConfig({ env: {}, directory: directory.path });
+      return [];
+    } catch (error) {
+      return (error as ConfigError).problems;
+    } finally {
+      directory.remove();
+    }
+  };
+
+  it.each([
+    [
+      'tools:\n  http:\n    weather: {}',
+      "tools.http.weather must have required property 'url' (sluice.yaml, line 3, column 5).",
+    ],
+    [
+      'tools:\n  http:\n    a:\n      url: x\n      wrong: 1',
+      'tools.http.a must NOT have additional properties ("wrong") (sluice.yaml, line 3, column 5).',
+    ],
+    ['tools:\n  http:\n    a b:\n      url: x', 'tools.http property name must be valid ("a b")'],
+    ['tools:\n  http: []', 'tools.http must be object'],
+    ['models:\n  backends:\n    - name: a\n      baseUrl: nonsense', 'models.backends.0.baseUrl must match format'],
+    ['models:\n  backends: {}', 'models.backends must be array'],
+  ])('are checked part by part: %j', (yaml, message) => {
+    expect(problemsOf(yaml).join('\n')).toContain(message);
+  });
+
+  it('are taken from the file, and from nowhere else', () => {
+    expect(problemsOf('tools:\n  http:\n    weather:\n      url: https://x.example/{city}')).toEqual([]);
+    const { config, warnings } = loadConfig({ env: { SLUICE_TOOLS_HTTP: '{}' }, directory: '/nonexistent' });
+    expect(config.tools.http).toEqual({});
+    expect(warnings).toEqual([expect.stringContaining('SLUICE_TOOLS_HTTP is no setting')]);
+  });
+});

@@ -30,5 +30,5 @@ it('shows every setting that has a value, and of a secret only that it is there'
 
 it('knows every secret by its name', () => {
   const secrets = SETTING_PATHS.filter((path) => settingAt(path).secret);
-  expect(secrets).toEqual(SETTING_PATHS.filter((path) => /password|secret|publicKeys|redis\.url/i.test(path)));
+  expect(secrets).toEqual(SETTING_PATHS.filter((path) => /password|secret|apiKey|publicKeys|redis\.url/i.test(path)));
 });

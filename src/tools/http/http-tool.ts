@@ -1,32 +1,7 @@
-import {
-  type ApprovalRule,
-  type JsonObject,
-  type Schema,
-  type Tool,
-  type ToolContext,
-  ToolError,
-  type ToolResult,
-} from '../tool.ts';
+import type { HttpToolSettings } from '../../config/structures.ts';
+import { type JsonObject, type Schema, type Tool, type ToolContext, ToolError, type ToolResult } from '../tool.ts';
 import { type GuardedAnswer, guardedRequest } from './guarded-request.ts';
 import { textOf, UrlTemplate } from './url-template.ts';
-
-/** An HTTP endpoint as a tool, as the operator writes it. */
-export interface HttpToolSettings {
-  readonly description?: string;
-  readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** With places for fields of the input: `https://host/weather/{city}`. */
-  readonly url: string;
-  /** `${NAME}` and `${NAME:-otherwise}` stand for variables of the environment. */
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly input?: Schema;
-  readonly output?: Schema;
-  readonly timeoutSeconds?: number;
-  readonly maxBytes?: number;
-  readonly concurrency?: number;
-  readonly approval?: ApprovalRule;
-  /** Whether it may talk to addresses of private networks. */
-  readonly allowPrivate?: boolean;
-}
 
 const DEFAULTS = { timeoutSeconds: 30, maxBytes: 1_048_576, concurrency: 16 } as const;
 
@@ -67,7 +42,7 @@ const resultOf = ({ status, contentType, body }: GuardedAnswer, uri: string): To
   };
 };
 
-/** Throws one sentence if the settings make no tool. `expand` puts the environment into a text. */
+/** An HTTP endpoint as a tool. Throws one sentence if the settings make no tool. `expand` puts the environment into a text. */
 export const httpTool = (name: string, settings: HttpToolSettings, expand: (text: string) => string): Tool => {
   const { method = 'GET', input, output, approval = 'never', allowPrivate = false } = settings;
   const { timeoutSeconds = DEFAULTS.timeoutSeconds, maxBytes = DEFAULTS.maxBytes, concurrency } = settings;

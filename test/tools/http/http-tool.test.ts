@@ -1,7 +1,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { HttpToolSettings } from '../../../src/config/structures.ts';
 import { expander } from '../../../src/tools/expand.ts';
-import { type HttpToolSettings, httpTool } from '../../../src/tools/http/http-tool.ts';
+import { httpTool } from '../../../src/tools/http/http-tool.ts';
 import { ToolRegistry } from '../../../src/tools/registry.ts';
 import type { ToolResult } from '../../../src/tools/tool.ts';
 import { eventually } from '../../streams/logs.ts';
