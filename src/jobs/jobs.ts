@@ -89,6 +89,8 @@ export class Jobs {
   private readonly reaper: Reaper;
   private readonly timers: NodeJS.Timeout[] = [];
   private readonly closing = new AbortController();
+  /** The store may not know that this replica is alive. */
+  private unseen = true;
   private draining = false;
   private drainAgain = false;
   private stopping = false;
@@ -115,7 +117,7 @@ export class Jobs {
       this.timers.push(setInterval(once, ms).unref());
       once();
     };
-    every(this.times.renewMs, 'The lease could not be renewed.', () => store.renew(replica));
+    every(this.times.renewMs, 'The lease could not be renewed.', () => this.renew());
     every(this.times.lookMs, 'Jobs of lost gateways could not be ended.', () => this.reaper.look());
   }
 
@@ -338,7 +340,15 @@ export class Jobs {
     this.leave(writer.id);
   }
 
+  private async renew(): Promise<void> {
+    if (this.closing.signal.aborted) return;
+    this.unseen = true;
+    await this.options.store.renew(this.options.replica);
+    this.unseen = false;
+  }
+
   private rang(): void {
+    if (this.unseen) this.renew().catch(() => {}); // the store was away; nobody should take us for dead till the next time
     this.drainAgain = true;
     if (!this.draining) void this.drain();
   }
@@ -392,7 +402,7 @@ export class Jobs {
   private lost(): void {
     for (const { writer } of this.owned.values()) writer.restore();
     for (const track of this.tracks.values()) if (track.followed) track.level();
-    this.options.store.renew(this.options.replica).catch(() => {});
+    this.renew().catch(() => {});
   }
 
   private track(id: string): Track {

@@ -6,7 +6,7 @@ import type { ReplicaProcess, Stats } from './replica-process.ts';
 
 /** The promise of the product: whoever follows a job whose gateway dies sees its end within so long. */
 const END_WITHIN_MS = 25_000;
-/** Every test waits for leases and pauses most of the time, so all of them run at once. */
+/** They wait for leases and pauses most of the time, so all of them run at once. */
 const PATIENCE_MS = 120_000;
 
 const unharmed = { reaped: 0, fenced: 0, restored: 0, failures: [] } satisfies Partial<Stats>;
@@ -184,7 +184,7 @@ describe('jobs of real processes', () => {
     async () => {
       const fleet = await Fleet.start(2);
       const { replicas, redis } = fleet;
-      // Half of the 42 s lie in the pause, and more than the hold-off of the reaper behind it.
+      // At least 45 s: they go on for longer than the reaper holds off after the pause.
       const ids = await Promise.all(replicas.map((replica) => replica.start({ everyMs: 50, events: 900 })));
       const followAll = (after?: number): Promise<Followed[]> =>
         Promise.all(replicas.flatMap((replica) => ids.map((id) => replica.follow(id, after))));

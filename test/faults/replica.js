@@ -112,9 +112,11 @@ process.on('message', ({ call, command, argument }) => {
   );
 });
 
-process.once('SIGTERM', async () => {
+const leave = async () => {
   await jobs.stop(graceMs);
   await log.close();
   // Nothing else may keep it alive: it ends by itself or not at all.
   process.disconnect();
-});
+};
+
+process.once('SIGTERM', () => void leave());

@@ -1,8 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { JobCancelled, type JobError, JobOver } from '../../src/jobs/errors.ts';
+import { Jobs } from '../../src/jobs/jobs.ts';
+import { RedisJobStore } from '../../src/jobs/redis/redis-store.ts';
 import type { Job } from '../../src/jobs/writer.ts';
-import { eventually } from '../streams/logs.ts';
-import { follow, listing, memoryPlace, type Place, type Replica, redisPlace, testKind } from './replicas.ts';
+import { RedisLog } from '../../src/streams/redis/redis-log.ts';
+import { parseRedisUrl } from '../../src/streams/redis/settings.ts';
+import { eventually, keepAll, ready } from '../streams/logs.ts';
+import { Counting, follow, listing, memoryPlace, type Place, type Replica, redisPlace, testKind } from './replicas.ts';
 
 const places: Place[] = [memoryPlace(), redisPlace()];
 
@@ -25,6 +29,24 @@ const puppet = (): { work: (job: Job) => Promise<void>; job: Promise<Job>; done:
     },
   };
 };
+
+// The first try came before the connection was there, the next one seconds later; until then nobody could send it work.
+it('is alive as soon as the store can be reached', async () => {
+  const place = redisPlace();
+  await place.start();
+  const name = 'young';
+  const log = new RedisLog({ settings: parseRedisUrl(place.server.url), limitsOf: keepAll, replica: name });
+  const store = new RedisJobStore(log.parts);
+  const jobs = new Jobs({ store, replica: name, observe: new Counting(), times: { renewMs: 60_000 } });
+  try {
+    await ready(log);
+    await eventually(() => store.alive(name), 3_000);
+  } finally {
+    await jobs.close();
+    await log.close();
+    await place.stop();
+  }
+});
 
 describe.each(places)('jobs on $name', (place) => {
   const kind = testKind();
