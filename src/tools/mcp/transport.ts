@@ -1,0 +1,78 @@
+import {
+  isJSONRPCErrorResponse,
+  isJSONRPCNotification,
+  isJSONRPCRequest,
+  isJSONRPCResultResponse,
+  type JSONRPCMessage,
+  type Transport,
+} from '@modelcontextprotocol/client';
+
+/** Why a request gets no answer although the connection lives on. */
+export class AnswerLost extends Error {
+  override readonly name = 'AnswerLost';
+  readonly reason: 'cut' | 'too_large';
+  constructor(reason: 'cut' | 'too_large') {
+    super(reason === 'cut' ? 'the connection was lost before the answer came' : 'the answer is too large');
+    this.reason = reason;
+  }
+}
+
+/** Of those that JSON-RPC leaves to implementations; what counts is the `AnswerLost` in the data. */
+const LOST = -32_000;
+
+/**
+ * A connection that knows which requests still wait for an answer, so that one whose answer cannot come any more fails
+ * at once and alone. The SDK's own transports leave it waiting for its time limit.
+ */
+export abstract class ServerTransport implements Transport {
+  onclose?: () => void;
+  onerror?: (error: Error) => void;
+  onmessage?: (message: JSONRPCMessage) => void;
+  private readonly waiting = new Set<string | number>();
+
+  abstract start(): Promise<void>;
+  abstract close(): Promise<void>;
+  protected abstract write(message: JSONRPCMessage): Promise<void>;
+
+  /** What is known about its end, to be put behind a sentence; empty if nothing. */
+  get lastWords(): string {
+    return '';
+  }
+
+  async send(message: JSONRPCMessage): Promise<void> {
+    if (isJSONRPCRequest(message)) this.waiting.add(message.id);
+    // Nobody waits for it any more, and many servers do not answer what was cancelled.
+    if (isJSONRPCNotification(message) && message.method === 'notifications/cancelled') {
+      this.waiting.delete(message.params?.requestId as string | number);
+    }
+    try {
+      await this.write(message);
+    } catch (error) {
+      if (isJSONRPCRequest(message)) this.waiting.delete(message.id);
+      throw error;
+    }
+  }
+
+  protected deliver(message: JSONRPCMessage): void {
+    if (isJSONRPCResultResponse(message) || isJSONRPCErrorResponse(message)) {
+      // Without this, every late answer to a cancelled call would be written out as an error.
+      if (message.id === undefined || !this.waiting.delete(message.id)) return;
+    }
+    this.onmessage?.(message);
+  }
+
+  /** The answer to this request will not come. */
+  protected lose(id: string | number, reason: AnswerLost['reason']): void {
+    const data = new AnswerLost(reason);
+    this.deliver({ jsonrpc: '2.0', id, error: { code: LOST, message: data.message, data } });
+  }
+
+  /** The only request that waits, if there is just one. */
+  protected get onlyWaiting(): string | number | undefined {
+    return this.waiting.size === 1 ? [...this.waiting][0] : undefined;
+  }
+
+  protected isWaiting(id: string | number): boolean {
+    return this.waiting.has(id);
+  }
+}
