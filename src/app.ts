@@ -7,6 +7,7 @@ export interface AppParts {
   readonly before: readonly RequestHandler[];
   readonly ops: Router;
   readonly auth: Router;
+  readonly agents: Router;
   readonly ossa: Router;
 }
 
@@ -17,7 +18,7 @@ const ORS_PATHS = [
 ].map((name) => `/${name}`);
 
 /** The groups of routes, in their order. Each ends in its own 404, so that no path of one is answered by another. */
-export const makeApp = ({ trustProxy, before, ops, auth, ossa }: AppParts): Express => {
+export const makeApp = ({ trustProxy, before, ops, auth, agents, ossa }: AppParts): Express => {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -35,7 +36,7 @@ export const makeApp = ({ trustProxy, before, ops, auth, ossa }: AppParts): Expr
   app.use(ops);
   app.use('/auth', auth, notFoundAs(ossaShape), errorsAs(ossaShape));
   closed(['/livez', '/readyz', '/metrics', '/health', '/openapi.json', '/console'], ossaShape);
-  closed(['/api'], apiShape);
+  app.use('/api', agents, notFoundAs(apiShape), errorsAs(apiShape));
   closed(['/responses', '/v1', '/models'], openaiShape);
   app.use(ossa);
   closed(['/events', '/capabilities', '/agent-status', '/agents', '/channels'], ossaShape);

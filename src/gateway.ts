@@ -32,6 +32,7 @@ import { Metrics } from './ops/metrics.ts';
 import { opsRoutes } from './ops/routes.ts';
 import { watchStore } from './ops/store-watch.ts';
 import { parseTraceparent } from './ops/traceparent.ts';
+import { toolRoutes } from './protocols/agents/tools.ts';
 import { ossaDialect } from './protocols/ossa/dialect.ts';
 import { ossaRoutes } from './protocols/ossa/routes.ts';
 import type { ChannelStream } from './sse/channel-stream.ts';
@@ -41,6 +42,7 @@ import { Hub } from './streams/hub.ts';
 import type { LimitsOf, StreamLog } from './streams/log.ts';
 import { MemoryLog } from './streams/memory-log.ts';
 import { RedisLog } from './streams/redis/redis-log.ts';
+import { Toolbox } from './tools/toolbox.ts';
 import { version } from './version.ts';
 
 const DAY_SECONDS = 86_400;
@@ -52,12 +54,19 @@ export interface GatewayOptions {
   readonly logger: Logger;
 }
 
+/** What is made before the gateway itself, because it takes a moment or may be what stops the start. */
+interface Prepared {
+  readonly metrics: Metrics;
+  readonly toolbox: Toolbox;
+}
+
 /** The composition root: every part of the daemon is made and wired here, once, and nowhere else. */
 export class Gateway {
   readonly log: StreamLog;
   readonly hub: Hub;
   readonly jobs: Jobs;
-  readonly metrics = new Metrics();
+  readonly toolbox: Toolbox;
+  readonly metrics: Metrics;
   private readonly config: Config;
   private readonly logger: Logger;
   private readonly server: Server;
@@ -72,9 +81,11 @@ export class Gateway {
   /** Nobody stays any more: whoever still comes in is sent away as well. */
   private leaving = false;
 
-  constructor({ config, logger }: GatewayOptions) {
+  private constructor({ config, logger, toolbox, metrics }: GatewayOptions & Prepared) {
     this.config = config;
     this.logger = logger;
+    this.toolbox = toolbox;
+    this.metrics = metrics;
     this.ownSecret = config.keyConfigured ? undefined : randomBytes(32).toString('base64url');
     const replica = randomUUID();
     const { limits } = config;
@@ -134,10 +145,15 @@ export class Gateway {
       requireTls: process.env.NODE_ENV === 'production',
       allowedOrigins: config.cors.origins,
     });
-    const requireAdmin = async (req: Request): Promise<void> => {
-      const principal = await authenticator.require(req);
-      if (!principal.scopes.has('admin')) throw new AuthError('forbidden', 'This needs the scope admin.');
-    };
+    const adminOr =
+      (message: string) =>
+      async (req: Request): Promise<void> => {
+        const principal = await authenticator.require(req);
+        if (!principal.scopes.has('admin')) throw new AuthError('forbidden', message);
+      };
+    const requireAdmin = adminOr('This needs the scope admin.');
+    // In the words that clients of this API know.
+    const requireServiceRole = adminOr("This endpoint requires the project's service role key");
 
     const agentId = `agent://${config.namespace}/gateway`;
     const app = makeApp({
@@ -154,7 +170,9 @@ export class Gateway {
           loaded: () => this.hub.loaded,
           draining: () => this.draining,
         },
+        details: () => ({ mcpServers: this.toolbox.mcpStates() }),
       }),
+      agents: toolRoutes({ registry: this.toolbox.registry, requireAdmin: requireServiceRole }),
       auth: authRoutes({ authenticator, tickets, cookie: new SessionCookie(config.auth.cookie) }),
       ossa: ossaRoutes({
         authenticator,
@@ -194,12 +212,36 @@ export class Gateway {
       store: () => this.log.health(),
       connections: () => this.connections.size,
       jobs: () => this.jobs.running(),
+      mcpServers: () => this.toolbox.mcpStates(),
       closeReasons: CLOSE_REASONS,
     });
     // Room for a URL with many channels and a token in it.
     this.server = createServer({ keepAlive: true, noDelay: true, maxHeaderSize: 65_536 }, app);
     this.server.keepAliveTimeout = 65_000; // longer than proxies keep theirs: who closes first must not be us
     this.server.requestTimeout = 60_000; // of the request itself; a stream's answer may last for ever
+  }
+
+  /** Throws a `ToolboxError` when the tools of the settings cannot be used. */
+  static async open({ config, logger }: GatewayOptions): Promise<Gateway> {
+    const metrics = new Metrics();
+    const toolbox = await Toolbox.open({
+      settings: config,
+      env: process.env,
+      observe: metrics.tools,
+      warn: (message) => logger.warn(message),
+      note: (server, line) => logger.debug({ server }, line),
+      mcpState: ({ name, state, lastError }) => {
+        if (state === 'ready') logger.info({ server: name }, 'An MCP server is ready.');
+        else if (state === 'failed') logger.warn({ server: name, reason: lastError }, 'An MCP server does not start.');
+      },
+    });
+    return new Gateway({ config, logger, metrics, toolbox });
+  }
+
+  /** Reads again what may have changed: the files of MCP servers and of tools. */
+  async reload(): Promise<void> {
+    await this.toolbox.reload();
+    this.logger.info('The tools were loaded again.');
   }
 
   /** Listens; resolves to the address. Throws a `ListenError`, and is over then. */
@@ -264,6 +306,7 @@ export class Gateway {
     this.wheel.stop();
     await this.connections.close();
     await this.runningJobs.close();
+    await this.toolbox.close();
     await this.log.close();
   }
 

@@ -32,7 +32,7 @@ export const serve = async (flags: Flags): Promise<void> => {
   for (const warning of warnings) logger.warn(warning);
   logger.debug({ settings: describe(config) }, 'These settings are in force.');
 
-  const gateway = new Gateway({ config, logger });
+  const gateway = await Gateway.open({ config, logger });
   // Before anything is announced: whoever starts it may stop it the moment it says that it listens.
   let stopping = false;
   const stop = (signal: NodeJS.Signals): void => {
@@ -49,6 +49,9 @@ export const serve = async (flags: Flags): Promise<void> => {
   };
   process.on('SIGTERM', stop);
   process.on('SIGINT', stop);
+  process.on('SIGHUP', () => {
+    gateway.reload().catch((error: unknown) => logger.error({ err: error }, 'What has changed could not be loaded.'));
+  });
 
   const url = await gateway.start();
   const embedded = config.redis.url === undefined;

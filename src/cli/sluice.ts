@@ -7,6 +7,7 @@ import { type PublishOptions, publishTo } from './publish.ts';
 import { type RemoteOptions, remoteOf } from './remote.ts';
 import { type TailOptions, tail } from './tail.ts';
 import { makeToken, type TokenOptions } from './token.ts';
+import type { ToolsOptions } from './tools.ts';
 import { UsageError } from './usage-error.ts';
 
 const list = (value: string, before: string[]): string[] => [...before, ...value.split(',').map((part) => part.trim())];
@@ -71,18 +72,44 @@ withRemote(program.command('tail'))
     tail(remoteOf(options), channels, options, console.log, console.error),
   );
 
+const tools = program.command('tools').description('see and try the configured tools, in a process of their own');
+tools
+  .command('list')
+  .description('every tool, with what it comes from')
+  .option('--json', 'print everything about them')
+  .option('--config <file>', 'the settings file')
+  .action(async (options: ToolsOptions) => {
+    const { listTools } = await import('./tools.ts');
+    await listTools(options, console.log, console.error);
+  });
+tools
+  .command('call')
+  .description('call a tool and print its result; exits with 1 if the tool says that it failed')
+  .argument('<name>')
+  .argument('[input]', 'JSON', '{}')
+  .option('--json', 'print the whole result')
+  .option('--config <file>', 'the settings file')
+  .action(async (name: string, input: string, options: ToolsOptions) => {
+    const { callTool } = await import('./tools.ts');
+    if (!(await callTool(name, input, options, console.log, console.error))) process.exitCode = 1;
+  });
+
 // `sluice tail demo | head -1`: whoever has seen enough is no error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
+
+/** Settings that cannot be used, whichever room has found that. */
+const isProblems = (error: unknown): error is Error & { readonly problems: readonly string[] } =>
+  error instanceof ConfigError || (error instanceof Error && error.name === 'ToolboxError');
 
 /** 2: what was asked for cannot be understood or is set wrongly; 1: it was understood and failed. */
 const exitCodeOf = (error: unknown): number => {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2; // help, too, is thrown
-  return error instanceof UsageError || error instanceof ConfigError ? 2 : 1;
+  return error instanceof UsageError || isProblems(error) ? 2 : 1;
 };
 
 const linesOf = (error: unknown): readonly string[] => {
   if (error instanceof CommanderError) return []; // it has been said
-  if (error instanceof ConfigError) return error.problems;
+  if (isProblems(error)) return error.problems;
   return [error instanceof Error ? error.message : String(error)];
 };
 

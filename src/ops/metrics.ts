@@ -13,17 +13,25 @@ export interface JobCounts {
   reaped(kind: string): void;
 }
 
+/** What became of calls of tools. */
+export interface ToolCounts {
+  called(tool: string, outcome: string, seconds: number): void;
+}
+
 export interface MetricsSources {
   readonly hub: () => HubStats;
   readonly store: () => readonly PartitionHealth[];
   readonly connections: () => number;
   /** Running jobs of this replica by kind; those that wait for an answer apart. */
   readonly jobs: () => ReadonlyMap<string, { readonly running: number; readonly waiting: number }>;
+  readonly mcpServers: () => readonly { readonly name: string; readonly state: string; readonly restarts: number }[];
   /** Why streams end. */
   readonly closeReasons: readonly string[];
 }
 
 const FAST = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5];
+
+const SLOW = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
 
 /** What Prometheus reads. One registry per gateway: several may live in one process. */
 export class Metrics {
@@ -31,6 +39,7 @@ export class Metrics {
   /** The answer time of the store; wired into the log, which is made before the sources are there. */
   readonly observeStore: ObserveStore;
   readonly jobs: JobCounts;
+  readonly tools: ToolCounts;
   private readonly publishedTotal: Counter;
   private readonly publishSeconds: Histogram;
   private readonly closedTotal: Counter;
@@ -64,6 +73,7 @@ export class Metrics {
     });
     this.observeStore = (operation, ms) => storeSeconds.observe({ operation }, ms / 1_000);
     this.jobs = this.jobCounts();
+    this.tools = this.toolCounts();
   }
 
   published(events: number, seconds: number): void {
@@ -111,8 +121,31 @@ export class Metrics {
     };
   }
 
+  private toolCounts(): ToolCounts {
+    const registers = [this.registry];
+    const calls = new Counter({
+      name: 'sluice_tool_calls_total',
+      help: 'Calls of tools, by tool and outcome.',
+      labelNames: ['tool', 'outcome'],
+      registers,
+    });
+    const seconds = new Histogram({
+      name: 'sluice_tool_seconds',
+      help: 'How long calls of tools took, by tool, those that failed too.',
+      labelNames: ['tool'],
+      buckets: SLOW,
+      registers,
+    });
+    return {
+      called: (tool, outcome, duration) => {
+        calls.inc({ tool, outcome });
+        seconds.observe({ tool }, duration);
+      },
+    };
+  }
+
   /** What is counted elsewhere is asked for when it is read. */
-  watch({ hub, store, connections, jobs, closeReasons }: MetricsSources): void {
+  watch({ hub, store, connections, jobs, mcpServers, closeReasons }: MetricsSources): void {
     // A counter that appears with its first count never shows that count as a change.
     for (const reason of closeReasons) this.closedTotal.inc({ reason }, 0);
     this.gauge('sluice_connections', 'Open event streams.', connections);
@@ -128,6 +161,12 @@ export class Metrics {
         }
       },
     });
+    this.gauges('sluice_mcp_server_up', 'Whether an MCP server is ready, by server.', 'server', () =>
+      Object.fromEntries(mcpServers().map(({ name, state }) => [name, Number(state === 'ready')])),
+    );
+    this.counters('sluice_mcp_server_restarts_total', 'How often an MCP server was started again.', 'server', () =>
+      Object.fromEntries(mcpServers().map(({ name, restarts }) => [name, restarts])),
+    );
     this.gauge('sluice_followers_live', 'Streams that are level with the store.', () => hub().live);
     this.counters(
       'sluice_events_delivered_total',
@@ -178,6 +217,7 @@ export class Metrics {
       labelNames: [label],
       registers: [this.registry],
       collect() {
+        this.reset(); // what is gone has no value
         for (const [key, value] of Object.entries(values())) this.set({ [label]: key }, value);
       },
     });

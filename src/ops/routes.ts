@@ -6,6 +6,8 @@ import type { Metrics } from './metrics.ts';
 export interface OpsOptions {
   readonly version: string;
   readonly health: HealthSources;
+  /** What else an administrator may want to know; it makes nobody unready. */
+  readonly details: () => Readonly<Record<string, unknown>>;
   readonly metrics: Metrics;
   readonly metricsPublic: boolean;
   /** Who asks; undefined without a token. Throws for a bad one. */
@@ -18,6 +20,7 @@ export interface OpsOptions {
 export const opsRoutes = ({
   version,
   health,
+  details: more,
   metrics,
   metricsPublic,
   authenticate,
@@ -37,7 +40,7 @@ export const opsRoutes = ({
     const { ready, reasons, store } = readiness(health);
     // A probe must not fail because of a token that it happens to carry.
     const principal = await authenticate(req).catch(() => undefined);
-    const details = principal?.scopes.has('admin') ? { reasons, store } : {};
+    const details = principal?.scopes.has('admin') ? { reasons, store, ...more() } : {};
     res
       .status(ready ? 200 : 503)
       .set('Cache-Control', 'no-store')

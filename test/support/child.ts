@@ -26,12 +26,15 @@ const linesOf = (text: string): string[] => text.split('\n').slice(0, -1);
 /** The built command line as a process of its own, in an empty directory that is also its HOME. */
 export class Cli {
   readonly child: ChildProcess;
+  /** Where it works. */
+  readonly directory: string;
   readonly ended: Promise<Ended>;
   stdout = '';
   stderr = '';
 
   constructor(args: readonly string[], { env = {}, input = '', files = {} }: CliOptions = {}) {
     const directory = makeDirectory();
+    this.directory = directory.path;
     for (const [name, content] of Object.entries(files)) directory.write(name, content);
     // setpriv: the kernel kills it when this process dies, even by SIGKILL
     this.child = spawn('setpriv', ['--pdeathsig', 'KILL', process.execPath, CLI, ...args], {

@@ -58,7 +58,7 @@ export const startGateway = async (
     redactUrl,
     ...(destination && { destination }),
   });
-  const gateway = new Gateway({ config, logger });
+  const gateway = await Gateway.open({ config, logger });
   const url = await gateway.start();
   const started: RunningGateway = {
     gateway,

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { Ajv } from 'ajv';
 import { didYouMean } from '../../config/suggestion.ts';
+import { type Environment, fill, MissingVariable } from '../placeholders.ts';
 import type { ApprovalRule } from '../tool.ts';
-import { type Environment, fill, MissingVariable } from './placeholders.ts';
 
 interface Common {
   /** By which its tools are reached: `name.tool`. */

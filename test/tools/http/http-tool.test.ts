@@ -1,8 +1,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { HttpToolSettings } from '../../../src/config/structures.ts';
-import { expander } from '../../../src/tools/expand.ts';
 import { httpTool } from '../../../src/tools/http/http-tool.ts';
+import { fill } from '../../../src/tools/placeholders.ts';
 import { ToolRegistry } from '../../../src/tools/registry.ts';
 import type { ToolResult } from '../../../src/tools/tool.ts';
 import { eventually } from '../../streams/logs.ts';
@@ -50,7 +50,7 @@ describe('an HTTP endpoint as a tool', () => {
     more: { signal?: AbortSignal } = {},
   ): Promise<ToolResult> => {
     const whole = { url: `${base}/x`, allowPrivate: true, ...settings };
-    const tool = httpTool('it', whole, expander({ KEY: 'secret-key' }));
+    const tool = httpTool('it', whole, (text) => fill(text, { KEY: 'secret-key' }).text);
     const registry = new ToolRegistry();
     registry.add(new TestProvider('http', [tool]));
     return registry.call('it', input, { principal: 'ann', ...more });
@@ -75,7 +75,9 @@ describe('an HTTP endpoint as a tool', () => {
   it('puts secrets of the environment into headers', async () => {
     await call({ headers: { Authorization: 'Bearer ${KEY}' } });
     expect(seen[0]?.headers.authorization).toBe('Bearer secret-key');
-    expect(() => httpTool('it', { url: base, headers: { A: '${NONE}' } }, expander({}))).toThrow('NONE');
+    expect(() => httpTool('it', { url: base, headers: { A: '${NONE}' } }, (text) => fill(text, {}).text)).toThrow(
+      'NONE',
+    );
   });
 
   it.each([

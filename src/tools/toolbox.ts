@@ -1,0 +1,126 @@
+import type { Config } from '../config/config.ts';
+import { httpTool } from './http/http-tool.ts';
+import { type McpServerConfig, readMcpServers } from './mcp/config.ts';
+import type { McpServerState } from './mcp/mcp-server.ts';
+import { McpServers } from './mcp/mcp-servers.ts';
+import { makeOwnNameKnown } from './module/own-name.ts';
+import { type ImportModule, loadToolModule } from './module/tool-module.ts';
+import { fill } from './placeholders.ts';
+import { type ToolObserver, ToolRegistry } from './registry.ts';
+import type { Tool, ToolProvider } from './tool.ts';
+
+export interface ToolboxOptions {
+  readonly settings: Pick<Config, 'tools' | 'mcp'>;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly observe?: ToolObserver;
+  /** A sentence for the log. */
+  readonly warn: (message: string) => void;
+  /** What an MCP server has to say beside its answers. */
+  readonly note?: (server: string, line: string) => void;
+  readonly mcpState?: (state: McpServerState) => void;
+  readonly load?: ImportModule;
+}
+
+/** What cannot be used, one sentence each. */
+export class ToolboxError extends Error {
+  override readonly name = 'ToolboxError';
+  readonly problems: readonly string[];
+  constructor(problems: readonly string[]) {
+    super(problems.join('\n'));
+    this.problems = problems;
+  }
+}
+
+/** What modules of operators mean by the name of this package. */
+const OWN_ENTRY = new URL('../index.js', import.meta.url).href;
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** Every tool of the settings, in one registry. */
+export class Toolbox {
+  readonly registry: ToolRegistry;
+  private readonly options: ToolboxOptions;
+  private readonly mcp: McpServers;
+
+  private constructor(options: ToolboxOptions, registry: ToolRegistry, mcp: McpServers) {
+    this.options = options;
+    this.registry = registry;
+    this.mcp = mcp;
+  }
+
+  /** MCP servers start in the background: none of them can hold up or stop anything. Throws a `ToolboxError`. */
+  static async open(options: ToolboxOptions): Promise<Toolbox> {
+    const { settings, observe, warn, note, mcpState } = options;
+    const problems: string[] = [];
+    const http = httpTools(options, problems);
+    const modules = await toolModules(options, problems);
+    if (problems.length > 0) throw new ToolboxError(problems);
+    const mcp = new McpServers(await mcpServers(options), {
+      refreshMs: settings.mcp.refreshSeconds * 1_000,
+      warn,
+      ...(note && { note }),
+      ...(mcpState && { onState: mcpState }),
+    });
+    const registry = new ToolRegistry({ warn, ...(observe && { observe }) });
+    for (const provider of [...http, ...modules, ...mcp.providers()]) registry.add(provider);
+    return new Toolbox(options, registry, mcp);
+  }
+
+  mcpStates(): readonly McpServerState[] {
+    return this.mcp.states();
+  }
+
+  /** Resolves when every MCP server is ready or has failed once, or after so many ms. */
+  settled(ms: number): Promise<void> {
+    return this.mcp.settled(ms);
+  }
+
+  /** Loads anew what may have changed. What is wrong then changes nothing: the old tools stay, and the log says why. */
+  async reload(): Promise<void> {
+    const problems: string[] = [];
+    const modules = await toolModules(this.options, problems);
+    for (const problem of problems) this.options.warn(problem);
+    if (problems.length === 0) this.registry.replace('module', modules);
+    const ended = this.mcp.reload(await mcpServers(this.options));
+    this.registry.replace('mcp', this.mcp.providers());
+    await ended;
+  }
+
+  close(): Promise<void> {
+    return this.mcp.close();
+  }
+}
+
+const mcpServers = async ({ settings, env, warn }: ToolboxOptions): Promise<readonly McpServerConfig[]> => {
+  if (settings.mcp.servers === undefined) return [];
+  const { servers, problems, warnings } = await readMcpServers(settings.mcp.servers, env);
+  for (const problem of [...problems, ...warnings]) warn(problem);
+  return servers;
+};
+
+const httpTools = ({ settings, env }: ToolboxOptions, problems: string[]): ToolProvider[] => {
+  const tools: Tool[] = [];
+  for (const [name, tool] of Object.entries(settings.tools.http)) {
+    try {
+      tools.push(httpTool(name, tool, (text) => fill(text, env).text));
+    } catch (error) {
+      problems.push(`tools.http.${name}: ${messageOf(error)}`);
+    }
+  }
+  if (tools.length === 0) return [];
+  return [{ source: { kind: 'http', name: 'http' }, concurrency: 0, tools: () => tools, onChange: () => {} }];
+};
+
+const toolModules = async ({ settings, load }: ToolboxOptions, problems: string[]): Promise<ToolProvider[]> => {
+  const { modules } = settings.tools;
+  if (modules.length > 0 && !load) makeOwnNameKnown(OWN_ENTRY);
+  const loaded = await Promise.all(
+    modules.map((path) =>
+      loadToolModule(path, load).catch((error: unknown) => {
+        problems.push(messageOf(error));
+        return undefined;
+      }),
+    ),
+  );
+  return loaded.filter((provider) => provider !== undefined);
+};
