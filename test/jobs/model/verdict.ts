@@ -22,8 +22,16 @@ const lost = ({ flushed, orphaned, puppet }: Started): boolean => flushed && (or
 const toldOfLoss = ({ heard }: Client): boolean =>
   heard.some((item) => 'reset' in item && item.reset.reason !== 'collapsed');
 
+/** Nobody needs to bring back what has ended a while ago, and a newcomer cannot know what was there before. */
+const forgotten = (job: Started, { gone }: Client, lingerMs: number): boolean => {
+  const { puppet, cancelled, flushed, kind } = job;
+  const over = puppet.ownEnd || cancelled || kind.name === 'brief';
+  return lost(job) || (flushed && ((over && lingerMs < 1_000) || gone === 'for a newcomer'));
+};
+
 const judgeClient = (job: Started, client: Client, final: JobEvent | undefined, lingerMs: number): string[] => {
   const found: string[] = [];
+  const excused = forgotten(job, client, lingerMs);
   let next = client.after + 1;
   // Who begins behind the terminal event is told that it has ended, and nothing else.
   let terminal = client.after > 0 && client.after === final?.seq ? final.end : undefined;
@@ -33,8 +41,8 @@ const judgeClient = (job: Started, client: Client, final: JobEvent | undefined, 
     } else if ('reset' in item) {
       const { reason, from } = item.reset;
       const folded = reason === 'collapsed' && job.kind.snapshot;
-      if (!folded && !lost(job)) found.push(`was reset to ${from}: ${reason}`);
-      if (terminal && !lost(job)) found.push(`was reset to ${from} behind the terminal event`);
+      if (!folded && !excused) found.push(`was reset to ${from}: ${reason}`);
+      if (terminal && !excused) found.push(`was reset to ${from} behind the terminal event`);
       next = from;
       terminal = undefined;
     } else {
@@ -45,14 +53,8 @@ const judgeClient = (job: Started, client: Client, final: JobEvent | undefined, 
       terminal = end;
     }
   }
-  if (client.gone) {
-    // An owner that has ended its job brings it back only for a while, and a newcomer cannot know what was there before.
-    const ended = job.puppet.ownEnd || job.cancelled;
-    const forgotten = lost(job) || (job.flushed && ((ended && lingerMs < 1_000) || client.gone === 'for a newcomer'));
-    if (!forgotten) found.push('was told that there is no such job');
-  } else if (terminal === undefined) {
-    found.push('got no terminal event');
-  }
+  if (client.gone && !excused) found.push('was told that there is no such job');
+  if (!client.gone && terminal === undefined) found.push('got no terminal event');
   return found;
 };
 
