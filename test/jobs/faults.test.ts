@@ -1,11 +1,19 @@
-import type { Job } from '../../src/jobs/writer.ts';
+import { setImmediate as turn } from 'node:timers/promises';
+import { JobOver } from '../../src/jobs/errors.ts';
+import { MemoryJobStore } from '../../src/jobs/memory-store.ts';
+import { JobTopics } from '../../src/jobs/redis/topics.ts';
+import type { WholeJob } from '../../src/jobs/store.ts';
+import { Track } from '../../src/jobs/track.ts';
+import { type Job, JobWriter } from '../../src/jobs/writer.ts';
+import type { RedisPartition, TopicListener } from '../../src/streams/redis/partition.ts';
 import { eventually } from '../streams/logs.ts';
-import { follow, memoryPlace, testKind } from './replicas.ts';
+import { Counting, follow, memoryPlace, redisPlace, testKind } from './replicas.ts';
 
 /** What went wrong once, and how it was seen. */
 describe('what jobs survive', () => {
   const kind = testKind();
-  const place = memoryPlace();
+  let now = Date.now();
+  const place = memoryPlace(() => now);
   beforeEach(() => place.clear());
   afterAll(() => place.stop());
 
@@ -31,4 +39,25 @@ describe('what jobs survive', () => {
     }
     expect(begun).toHaveLength(80);
   });
+
+  // A replica compared every mark with the one before. Jobs that it had begun before the first one were not brought back.
+  it('counts everything before the first mark as possibly lost', () => {
+    let listener: TopicListener | undefined;
+    const part = { attachTopics: (attached: TopicListener) => (listener = attached) } as unknown as RedisPartition;
+    const topics = new JobTopics(part);
+    let lost = 0;
+    topics.listen({ rang: () => {}, lost: () => lost++ });
+    for (const epoch of [1, 1, 2, 2]) listener?.marked({ epoch, head: { ms: 0, seq: 0 }, time: 0 });
+    expect(lost).toBe(2);
+  });
+});
+
+describe('what jobs survive with Redis', () => {
+  const kind = testKind();
+  const place = redisPlace();
+  const times = { renewMs: 100, lookMs: 100, holdOffMs: 60_000 };
+  beforeAll(() => place.start());
+  beforeEach(() => place.clear());
+  afterAll(() => place.stop());
+
 });
