@@ -267,14 +267,16 @@ export class JobWriter implements Job {
     let failures = 0;
     while ((this.waiting.length > 0 || this.restoreDue) && !this.fenced && !this.closing.signal.aborted) {
       try {
-        if (this.restoreDue) await this.restoreOnce();
+        if (restoring) await this.restoreOnce();
         else await this.writeOnce();
+      const restoring = this.restoreDue;
         failures = 0;
       } catch (error) {
         if (!(error instanceof LogError)) throw error;
         // The store is away: output waits. Every batch may be sent again, alone or with more behind it.
         const wait = Math.min(FIRST_DELAY_MS * 2 ** failures++, LONGEST_DELAY_MS);
         await sleep(wait, undefined, { signal: this.closing.signal, ref: false }).catch(() => {});
+        if (restoring) this.restoreDue = true;
       }
     }
     this.writing = false;
@@ -341,10 +343,10 @@ export class JobWriter implements Job {
     const outcome = await store.restore({
       ...{ id: this.id, kind: this.kind, principal: this.principal, owner: this.owner, about: this.about },
       ...{ created: this.created, snapshot, from, last, events, cancel: this.cancelReason },
+    this.restoreDue = false; // it may be lost once more while this is on its way
       approvals: new Map([...this.questions].map(([name, { decision }]) => [name, decision])),
       ...(track.over && this.ended && { end: this.ended }),
     });
-    this.restoreDue = false;
     if (outcome === 'fenced') this.fence();
     else observe.restored(this.kind);
   }

@@ -40,6 +40,32 @@ describe('what jobs survive', () => {
     expect(begun).toHaveLength(80);
   });
 
+  // The note that it had to be done was taken away after it was done, with the second one that had come meanwhile.
+  it('restores a job once more when the store loses it while it is being restored', async () => {
+    const store = new MemoryJobStore();
+    const facts = { id: 'twice', kind: kind.name, principal: 'ann', owner: 'a', about: '', created: 0 };
+    const track = new Track({ store, id: facts.id, kindOf: () => kind, holdOffMs: 1 });
+    const record = { ...facts, state: 'running', last: 0, from: 1, snapshot: undefined, cancel: undefined } as const;
+    track.begin({ record: { ...record, approvals: new Map() }, events: [] });
+    const restored: WholeJob[] = [];
+    let answer: () => void = () => {};
+    jest.spyOn(store, 'restore').mockImplementation(async (whole) => {
+      restored.push(whole);
+      await new Promise<void>((resolve) => {
+        answer = resolve;
+      });
+      return 'stored';
+    });
+    const writer = new JobWriter({ store, kind, facts, track, observe: new Counting(), begunAt: 0, cancelMs: 1 });
+    writer.restore();
+    writer.restore();
+    answer();
+    await eventually(() => restored.length === 2, 2_000);
+    answer();
+    writer.close();
+    expect(writer.signal.reason).toBeInstanceOf(JobOver);
+  });
+
   // A replica compared every mark with the one before. Jobs that it had begun before the first one were not brought back.
   it('counts everything before the first mark as possibly lost', () => {
     let listener: TopicListener | undefined;
