@@ -84,6 +84,8 @@ export class Jobs {
   private readonly times: JobTimes;
   private readonly kinds = new Map<string, { readonly kind: JobKind; readonly work: RemoteWork | undefined }>();
   private readonly owned = new Map<string, Owned>();
+  /** Jobs that the store may have already and this replica has not; true: something was asked of them meanwhile. */
+  private readonly creating = new Map<string, boolean>();
   private readonly tracks = new Map<string, Track>();
   private readonly lingering = new Map<string, NodeJS.Timeout>();
   private readonly reaper: Reaper;
@@ -186,7 +188,7 @@ export class Jobs {
   /** Asks a job to end; resolves to the state it is in, undefined if there is no such job for this principal. */
   async cancel(id: string, principal: string | undefined, reason: string): Promise<Cancelled> {
     const cancelled = await this.options.store.cancel(id, principal, reason);
-    if (cancelled?.state === 'running') this.cancelOwned(id, reason);
+    if (cancelled?.state === 'running') this.owned.get(id)?.writer.cancel(reason);
     return cancelled;
   }
 
@@ -247,6 +249,7 @@ export class Jobs {
     };
     try {
       const answer = await store.create(job);
+    if (input === undefined) this.creating.set(id, false);
       if (answer.outcome === 'created') {
         const fresh = {
           state: 'running',
@@ -265,9 +268,11 @@ export class Jobs {
       release();
       return { started: { id: answer.id, created: false }, release };
     } catch (error) {
+      this.creating.delete(id);
       release();
       if (error instanceof LogError) void this.discard(job);
       throw error;
+      this.creating.delete(id);
     }
   }
 
@@ -307,10 +312,14 @@ export class Jobs {
     const track = this.track(id);
     this.stay(id);
     track.begin(page);
-    const writer = new JobWriter({ store, kind, facts, track, observe, begunAt });
+    const { cancelMs } = this.times;
+    const writer = new JobWriter({ store, kind, facts, track, observe, begunAt, cancelMs });
     this.owned.set(id, { writer, release });
     observe.started(kind.name);
     void this.finish(writer, work).catch((error: unknown) => this.failed('A job did not end in order.', error));
+    const asked = this.creating.get(id);
+    this.creating.delete(id);
+    if (asked) this.rang();
   }
 
   private async finish(writer: JobWriter, work: Work): Promise<void> {
@@ -339,15 +348,6 @@ export class Jobs {
     this.leave(writer.id);
   }
 
-  private cancelOwned(id: string, reason: string): void {
-    const writer = this.owned.get(id)?.writer;
-    if (!writer || writer.over || writer.signal.aborted) return;
-    writer.cancel(reason);
-    setTimeout(() => {
-      writer.endAs({ cause: 'cancelled', message: reason });
-    }, this.times.cancelMs).unref();
-  }
-
   private rang(): void {
     this.drainAgain = true;
     if (!this.draining) void this.drain();
@@ -360,9 +360,10 @@ export class Jobs {
       while (this.drainAgain && !this.closing.signal.aborted) {
         this.drainAgain = false;
         const commands = await store.inbox(replica);
-        if (commands.length === 0) continue;
-        for (const command of commands) await this.obey(command);
-        await store.done(replica, commands);
+        const obeyed: Command[] = [];
+        for (const command of commands) if (await this.obey(command)) obeyed.push(command);
+        if (obeyed.length === 0) continue;
+        await store.done(replica, obeyed);
         this.drainAgain = true; // there may be more than one page
       }
     } catch (error) {
@@ -372,22 +373,24 @@ export class Jobs {
     }
   }
 
-  private async obey({ id, input }: Command): Promise<void> {
+  /** False: not yet. */
+  private async obey({ id, input }: Command): Promise<boolean> {
     const { store, replica } = this.options;
     const owned = this.owned.get(id);
     if (input === undefined) {
-      if (!owned || owned.writer.over) return;
-      const page = await store.read(id, Number.MAX_SAFE_INTEGER);
-      if (page?.record.owner !== replica) return;
-      for (const [name, decision] of page.record.approvals) if (decision) owned.writer.answered(name, decision);
-      if (page.record.cancel !== undefined) this.cancelOwned(id, page.record.cancel);
-      return;
+      if (!owned && this.creating.has(id)) {
+        this.creating.set(id, true);
+        return false;
+      }
+      if (!owned || owned.writer.over) return true;
+      await owned.writer.refresh();
+      return true;
     }
-    if (owned) return; // the answer to `done` was lost: it has begun already
+    if (owned) return true; // the answer to `done` was lost: it has begun already
     const page = await store.read(id, 0);
-    if (page?.record.owner !== replica || page.record.state !== 'running') return;
+    if (page?.record.owner !== replica || page.record.state !== 'running') return true;
     const known = this.kinds.get(page.record.kind);
-    if (!known) return;
+    if (!known) return true;
     this.run(
       page,
       known.kind,
@@ -399,7 +402,8 @@ export class Jobs {
         await known.work(job, input);
       },
     );
-    if (page.record.cancel !== undefined) this.cancelOwned(id, page.record.cancel);
+    if (page.record.cancel !== undefined) this.owned.get(id)?.writer.cancel(page.record.cancel);
+    return true;
   }
 
   /** The store was emptied or went back: what runs here is given to it again. */

@@ -32,6 +32,8 @@ export interface WriterOptions {
   readonly observe: WriterObserver;
   /** When the job was asked for, on the clock of `performance.now`. */
   readonly begunAt: number;
+  /** How long the work has to end it by itself once it is cancelled. */
+  readonly cancelMs: number;
 }
 
 export interface WriterObserver {
@@ -174,6 +176,7 @@ export class JobWriter implements Job {
     if (this.over || this.cancelReason !== undefined) return;
     this.cancelReason = reason;
     this.abort.abort(new JobCancelled(reason));
+    setTimeout(() => this.endAs({ cause: 'cancelled', message: reason }), this.options.cancelMs).unref();
   }
 
   answered(name: string, decision: Decision): void {
@@ -266,17 +269,17 @@ export class JobWriter implements Job {
     this.writing = true;
     let failures = 0;
     while ((this.waiting.length > 0 || this.restoreDue) && !this.fenced && !this.closing.signal.aborted) {
+      const restoring = this.restoreDue;
       try {
         if (restoring) await this.restoreOnce();
         else await this.writeOnce();
-      const restoring = this.restoreDue;
         failures = 0;
       } catch (error) {
         if (!(error instanceof LogError)) throw error;
+        if (restoring) this.restoreDue = true;
         // The store is away: output waits. Every batch may be sent again, alone or with more behind it.
         const wait = Math.min(FIRST_DELAY_MS * 2 ** failures++, LONGEST_DELAY_MS);
         await sleep(wait, undefined, { signal: this.closing.signal, ref: false }).catch(() => {});
-        if (restoring) this.restoreDue = true;
       }
     }
     this.writing = false;
@@ -340,10 +343,10 @@ export class JobWriter implements Job {
   private async restoreOnce(): Promise<void> {
     const { store, track, observe } = this.options;
     const { snapshot, from, last, events } = track.log();
+    this.restoreDue = false; // it may be lost once more while this is on its way
     const outcome = await store.restore({
       ...{ id: this.id, kind: this.kind, principal: this.principal, owner: this.owner, about: this.about },
       ...{ created: this.created, snapshot, from, last, events, cancel: this.cancelReason },
-    this.restoreDue = false; // it may be lost once more while this is on its way
       approvals: new Map([...this.questions].map(([name, { decision }]) => [name, decision])),
       ...(track.over && this.ended && { end: this.ended }),
     });

@@ -40,6 +40,46 @@ describe('what jobs survive', () => {
     expect(begun).toHaveLength(80);
   });
 
+  // The command was taken out of the inbox before the owner had heard that its job exists, and nobody asked again.
+  it('is cancelled by somebody who knows its name before its own replica knows that it exists', async () => {
+    const a = await place.replica({ kinds: [kind] });
+    const b = await place.replica({ kinds: [kind] });
+    const create = a.store.create.bind(a.store);
+    const created = jest.spyOn(a.store, 'create').mockImplementation(async (job) => {
+      const answer = await create(job);
+      expect(await b.jobs.cancel(job.id, 'ann', 'enough')).toEqual({ state: 'running' });
+      await turn();
+      return answer; // later than the bell
+    });
+    const { id } = await a.jobs.start({ kind, principal: 'ann' }, async (job) => {
+      if (!job.signal.aborted) await new Promise((resolve) => job.signal.addEventListener('abort', resolve));
+      await job.end('cancelled', 'stopped');
+    });
+    created.mockRestore();
+    const follower = await follow(b, id);
+    await eventually(() => follower.ended === 'cancelled', 2_000);
+    expect(await b.store.inbox(a.name)).toEqual([]);
+  });
+
+  // It was told to stop when it looked for an answer, and not by the bell; only the bell had started the clock.
+  it('ends a cancelled job that does not listen, however it has heard', async () => {
+    const a = await place.replica({ kinds: [kind], times: { cancelMs: 30 } });
+    const asked = jest.spyOn(a.store, 'inbox').mockResolvedValue([]);
+    let deaf: Job | undefined;
+    const { id } = await a.jobs.start({ kind, principal: 'ann' }, async (job) => {
+      deaf = job;
+      job.ask('q', 'may I?').catch(() => {});
+      await new Promise(() => {});
+    });
+    const follower = await follow(a, id);
+    await eventually(() => follower.last === 1);
+    await a.store.cancel(id, 'ann', 'enough');
+    await a.store.approve(id, 'ann', 'q', { approved: true });
+    await deaf?.decide('q', { approved: false });
+    await eventually(() => follower.ended === 'cancelled', 2_000);
+    asked.mockRestore();
+  });
+
   // The note that it had to be done was taken away after it was done, with the second one that had come meanwhile.
   it('restores a job once more when the store loses it while it is being restored', async () => {
     const store = new MemoryJobStore();
