@@ -176,8 +176,10 @@ export class Jobs {
     const holder = { wake: () => {} };
     track.waiters.add(holder); // or it might leave while we wait
     const known = track.facts !== undefined || (await track.follow(after ?? 0));
+    const allowed = known && (principal === undefined || track.facts?.principal === principal);
+    if (allowed && after !== undefined) await track.reach(after);
     track.waiters.delete(holder);
-    if (!known || (principal !== undefined && track.facts?.principal !== principal)) {
+    if (!allowed) {
       if (known) this.leave(id);
       else if (this.tracks.get(id) === track) this.forget(id);
       return undefined;
@@ -247,9 +249,9 @@ export class Jobs {
       ...(input !== undefined && { input }),
       ...(idempotency && { idempotency: { ...idempotency, keepMs: KEY_MS } }),
     };
+    if (input === undefined) this.creating.set(id, false);
     try {
       const answer = await store.create(job);
-    if (input === undefined) this.creating.set(id, false);
       if (answer.outcome === 'created') {
         const fresh = {
           state: 'running',
@@ -266,13 +268,13 @@ export class Jobs {
       }
       if (answer.outcome === 'busy') throw new JobError('busy', 'The gateway that should do this has too much to do.');
       release();
+      this.creating.delete(id);
       return { started: { id: answer.id, created: false }, release };
     } catch (error) {
-      this.creating.delete(id);
       release();
+      this.creating.delete(id);
       if (error instanceof LogError) void this.discard(job);
       throw error;
-      this.creating.delete(id);
     }
   }
 
@@ -315,11 +317,11 @@ export class Jobs {
     const { cancelMs } = this.times;
     const writer = new JobWriter({ store, kind, facts, track, observe, begunAt, cancelMs });
     this.owned.set(id, { writer, release });
-    observe.started(kind.name);
-    void this.finish(writer, work).catch((error: unknown) => this.failed('A job did not end in order.', error));
     const asked = this.creating.get(id);
     this.creating.delete(id);
     if (asked) this.rang();
+    observe.started(kind.name);
+    void this.finish(writer, work).catch((error: unknown) => this.failed('A job did not end in order.', error));
   }
 
   private async finish(writer: JobWriter, work: Work): Promise<void> {

@@ -128,6 +128,24 @@ export class Track implements Watcher {
 
   get followed(): boolean {
     return this.unwatch !== undefined;
+  /**
+   * Resolves when a number that somebody has seen elsewhere is known here too, or is found to lie beyond the last event.
+   * What is stored is announced to everybody, but not to everybody at once.
+   */
+  async reach(seq: number): Promise<void> {
+    for (let attempt = 0; this.last < seq && !this.over && !this.closing.signal.aborted; attempt++) {
+      try {
+        const page = await this.options.store.read(this.id, Number.MAX_SAFE_INTEGER);
+        const last = page?.record.last ?? 0;
+        if (last < seq && last >= this.last && page) return;
+        if (last >= seq && this.unwatch) this.level();
+      } catch (error) {
+        if (!(error instanceof LogError)) throw error;
+      }
+      await this.moreWithin(Math.min(FIRST_DELAY_MS * 2 ** attempt, LONGEST_DELAY_MS));
+    }
+  }
+
   }
 
   level(): void {
@@ -269,3 +287,16 @@ export class Track implements Watcher {
     for (const waiter of this.waiters) waiter.wake();
   }
 }
+  private moreWithin(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const done = (): void => {
+        clearTimeout(timer);
+        this.waiters.delete(waiter);
+        resolve();
+      };
+      const waiter: Waiter = { wake: done };
+      const timer = setTimeout(done, ms).unref();
+      this.waiters.add(waiter);
+    });
+  }
+
