@@ -32,6 +32,7 @@ export class JobReader implements Waiter {
   private readonly left: () => void;
   private position: number;
   private unknown: boolean;
+  private replaced: number;
   private awake: () => void = () => {};
 
   /** `after` undefined: the position was given and could not be understood. */
@@ -40,6 +41,7 @@ export class JobReader implements Waiter {
     this.position = after ?? 0;
     this.unknown = after === undefined;
     this.left = left;
+    this.replaced = track.replaced;
     track.waiters.add(this);
   }
 
@@ -64,7 +66,10 @@ export class JobReader implements Waiter {
       this.unknown = false;
       return this.reset('unknown');
     }
-    if (this.position > track.last) return this.reset('ahead');
+    if (this.position > track.last || this.replaced !== track.replaced) {
+      this.replaced = track.replaced;
+      return this.reset('ahead');
+    }
     if (this.position < track.first - 1) {
       if (this.position < track.from - 1) return this.reset('collapsed');
       track.want(this.position);

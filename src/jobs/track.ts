@@ -37,6 +37,8 @@ export class Track implements Watcher {
   snapshot: string | undefined;
   /** Bytes of the events in memory. */
   size = 0;
+  /** How often what was shown here has turned out not to be what everybody else sees. */
+  replaced = 0;
   private readonly options: TrackOptions;
   private readonly closing = new AbortController();
   private entries: JobEntry[] = [];
@@ -126,8 +128,6 @@ export class Track implements Watcher {
     if (this.unwatch) this.level();
   }
 
-  get followed(): boolean {
-    return this.unwatch !== undefined;
   /**
    * Resolves when a number that somebody has seen elsewhere is known here too, or is found to lie beyond the last event.
    * What is stored is announced to everybody, but not to everybody at once.
@@ -146,6 +146,8 @@ export class Track implements Watcher {
     }
   }
 
+  get followed(): boolean {
+    return this.unwatch !== undefined;
   }
 
   level(): void {
@@ -205,34 +207,47 @@ export class Track implements Watcher {
     if (this.closing.signal.aborted || this.own) return true;
     if (page) {
       this.missingSince = undefined;
-      this.take(page, after);
-      return true;
+      return this.take(page, after);
     }
     if (!this.facts) {
       if (await store.recovering(id)) return false;
       this.found(false);
       return true;
     }
-    return this.over || (await this.mourn());
+    if (!this.over) return this.mourn();
+    this.inherit();
+    return true;
   }
 
-  private take({ record, events }: JobPage, after: number): void {
+  /** False: there must be more of it. */
+  private take({ record, events }: JobPage, after: number): boolean {
     const { state, from, snapshot, last } = record;
-    this.wantedAfter = undefined;
     const first = !this.facts;
+    // The store went back. The owner will not: it brings the rest, or somebody ends it.
+    if (!first && state === 'running' && last < this.first - 1) return false;
+    this.wantedAfter = undefined;
     this.facts = record;
-    if (!first && state === 'running' && last < this.last) return; // the store went back; the owner will not
-    const start = Math.min(Math.max(after, from - 1), last);
-    // Nothing of it yet, another end than the one that was seen coming, more of its beginning, or a hole that was
-    // collapsed: taken as it is. Who stands elsewhere is told.
-    if (first || last < this.last || start < this.first - 1 || from > this.last + 1) {
-      this.empty(start);
-    }
+    // An end that is not behind what was seen: the store went back, and somebody has ended what was left.
+    const other = !first && !this.over && state !== 'running' && last <= this.last;
+    if (other) this.replaced++;
+    // Nothing of it yet, another end, or a hole that was collapsed: taken as it is. Who stands elsewhere is told.
+    if (first || other || from > this.last + 1) this.empty(Math.min(Math.max(after, from - 1), last));
+    else this.addBefore(events.filter(({ seq }) => seq < this.first));
     this.from = from;
     this.snapshot = snapshot;
-    this.state = state;
+    if (last >= this.last) this.state = state; // or more has arrived than there was when this was read
     this.add(events.filter(({ seq }) => seq > this.last));
     this.found(true);
+    return true;
+  }
+
+  /** The store has forgotten a finished job: what is held here is all that is left of it, and who wants more is told. */
+  private inherit(): void {
+    this.wantedAfter = undefined;
+    if (this.first <= this.from) return;
+    this.from = this.first;
+    this.snapshot = undefined;
+    this.wake();
   }
 
   /** The owner brings a lost job back; if it does not, both are gone, and what was shown gets its end here. */
@@ -278,15 +293,17 @@ export class Track implements Watcher {
     this.last = last;
   }
 
+  private addBefore(events: readonly JobEvent[]): void {
+    const entries = events.map((event) => new JobEntry(event));
+    for (const { size } of entries) this.size += size;
+    this.entries = [...entries, ...this.entries];
+  }
+
   private forget(from: number): void {
     const gone = this.entries.splice(0, Math.max(0, from - this.first));
     for (const { size } of gone) this.size -= size;
   }
 
-  private wake(): void {
-    for (const waiter of this.waiters) waiter.wake();
-  }
-}
   private moreWithin(ms: number): Promise<void> {
     return new Promise((resolve) => {
       const done = (): void => {
@@ -300,3 +317,7 @@ export class Track implements Watcher {
     });
   }
 
+  private wake(): void {
+    for (const waiter of this.waiters) waiter.wake();
+  }
+}

@@ -80,6 +80,24 @@ describe('what jobs survive', () => {
     asked.mockRestore();
   });
 
+  // Another replica held the younger half of a finished stream when the store forgot it. Who came for the older half
+  // waited for it, with heartbeats, for ever.
+  it('tells who wants the beginning of a finished stream of which only the rest is left', async () => {
+    const small = testKind({ name: 'small', maxEvents: 10, keepMs: 1_000, logMs: 1_000 });
+    const a = await place.replica({ kinds: [small] });
+    const b = await place.replica({ kinds: [small] });
+    const { id } = await a.jobs.start({ kind: small, principal: 'ann' }, async (job) => {
+      for (;;) await job.emit('more');
+    });
+    const first = await follow(b, id);
+    await eventually(() => first.ended !== undefined);
+    now += 2_000;
+    const late = await follow(b, id);
+    await eventually(() => late.ended !== undefined, 2_000);
+    expect(late.resets).toHaveLength(1);
+    expect(late.seen.at(-1)).toContain('too_large');
+  });
+
   // The note that it had to be done was taken away after it was done, with the second one that had come meanwhile.
   it('restores a job once more when the store loses it while it is being restored', async () => {
     const store = new MemoryJobStore();
@@ -153,4 +171,35 @@ describe('what jobs survive with Redis', () => {
     expect(there).toMatchObject({ seen: ['1', '2', '3'], resets: [] });
   });
 
+  // Owner and store were gone. Of the replicas that followed the job, one that had seen less of it was the first to end
+  // it, with an event whose number another one knew as something else. That one closed its streams without any end.
+  it('shows the end that was written behind less than it has shown itself', async () => {
+    const a = await place.replica({ kinds: [kind], times });
+    const b = await place.replica({ kinds: [kind], times });
+    let job: Job | undefined;
+    const { id } = await a.jobs.start({ kind, principal: 'ann' }, async (running) => {
+      job = running;
+      await new Promise((resolve) => {
+        running.signal.addEventListener('abort', resolve);
+      });
+    });
+    for (let i = 1; i <= 5; i++) await job?.emit(String(i));
+    const follower = await follow(b, id);
+    await eventually(() => follower.last === 5);
+    await place.kill(a);
+    await place.admin.flushall();
+    const { state, keepMs, logMs } = { state: 'interrupted', keepMs: 60_000, logMs: 60_000 } as const;
+    await b.store.restore({
+      ...{ id, kind: kind.name, principal: 'ann', owner: '', about: '', created: 0, cancel: undefined },
+      ...{ approvals: new Map(), snapshot: undefined, from: 4, last: 5 },
+      events: [
+        { seq: 4, data: 'note' },
+        { seq: 5, data: 'the end', end: state },
+      ],
+      end: { state, keepMs, logMs, snapshot: undefined },
+    });
+    await eventually(() => follower.ended !== undefined);
+    expect(follower).toMatchObject({ resets: ['ahead 4 '], ended: 'interrupted' });
+    expect(follower.seen).toEqual(['1', '2', '3', '4', '5', 'note', 'the end']);
+  });
 });
