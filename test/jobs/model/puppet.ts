@@ -71,17 +71,14 @@ export class Puppet {
 
   /** No two events say the same: one that comes twice or under another number is seen. */
   private async say(speak: (data: (seq: number, more: string) => string) => Promise<void> | undefined): Promise<void> {
-    let at: number | undefined;
     try {
       await speak((seq, more) => {
-        at = seq;
         const data = `${this.name}.${seq}.${++this.said}${more}`;
         this.emitted.set(seq, data);
         return data;
       });
     } catch (error) {
       if (!(error instanceof JobOver || error instanceof JobCancelled)) throw error;
-      if (at !== undefined && error.message.includes('more than it may')) this.emitted.delete(at);
     }
   }
 }

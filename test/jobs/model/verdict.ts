@@ -78,26 +78,22 @@ const judgeStream = (job: Started, stream: ReadonlyMap<number, JobEvent>): strin
   const last = Math.max(0, ...stream.keys());
   const ends = [...stream.values()].filter(({ end }) => end);
   if (ends.length > 1 || (ends[0] && ends[0].seq !== last)) found.push(`has ${ends.length} terminal events`);
-  const owners = ends[0]?.data.startsWith(`${puppet.name}.`) ?? false;
+  const [end] = ends;
+  // The event that was one too many has no number of its own.
+  const tooLarge = end?.data.startsWith('too_large') ?? false;
+  const owners = end?.data.startsWith(`${puppet.name}.`) ?? false;
   for (const { seq, data } of stream.values()) {
     const emitted = puppet.emitted.get(seq);
     if (data === emitted) continue;
     // The gateway's own words: a note, then the end; instead of what a dead owner could not store any more.
     const words = !owners && seq > last - 2;
     if (!words) found.push(`${data.slice(0, 60)} at ${seq}, where the work has said ${emitted?.slice(0, 60)}`);
-    else if (emitted !== undefined && !orphaned && !flushed) found.push(`${data} instead of ${emitted.slice(0, 60)}`);
+    else if (emitted !== undefined && !orphaned && !flushed && !tooLarge)
+      found.push(`${data} instead of ${emitted.slice(0, 60)}`);
   }
-  const [end] = ends;
   if (end && /owner_lost|store_lost/.test(end.data) && !orphaned && !flushed)
     found.push(`${end.data}, but its owner lives`);
-  if (
-    job.cancelled &&
-    !orphaned &&
-    !flushed &&
-    !puppet.ownEnd &&
-    end?.end !== 'cancelled' &&
-    !end?.data.startsWith('too_large')
-  ) {
+  if (job.cancelled && !orphaned && !flushed && !puppet.ownEnd && end?.end !== 'cancelled' && !tooLarge) {
     found.push(`was cancelled and ended ${end?.end}`);
   }
   for (const { heard } of job.clients) {
