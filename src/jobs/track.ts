@@ -202,7 +202,9 @@ export class Track implements Watcher {
   private async readOnce(): Promise<boolean> {
     const { store, id } = this.options;
     const back = this.wantedAfter !== undefined && this.wantedAfter < this.first - 1;
-    const after = !this.facts || back ? (this.wantedAfter ?? 0) : this.last;
+    // At first one more than is wanted: who follows a finished stream from its end on holds its terminal event, too.
+    const wanted = Math.max(0, (this.wantedAfter ?? 0) - (this.facts ? 0 : 1));
+    const after = !this.facts || back ? wanted : this.last;
     const page = await store.read(id, after);
     if (this.closing.signal.aborted || this.own) return true;
     if (page) {

@@ -98,6 +98,25 @@ describe('what jobs survive', () => {
     expect(late.seen.at(-1)).toContain('too_large');
   });
 
+  // A replica that had come to the end of a stream by its number knew how it ended, and had no event that says so. When the
+  // store had forgotten the job, it closed the streams of those who wanted more without one.
+  it('has the terminal event of a stream that it follows from the end on', async () => {
+    const brief = testKind({ name: 'brief', keepMs: 1_000, logMs: 1_000 });
+    const a = await place.replica({ kinds: [brief] });
+    const b = await place.replica({ kinds: [brief] });
+    const { id } = await a.jobs.start({ kind: brief, principal: 'ann' }, async (job) => {
+      await job.emit('one');
+      await job.end('completed', 'end');
+    });
+    await eventually(async () => (await a.jobs.find(id))?.state === 'completed');
+    const atEnd = await follow(b, id, 2);
+    expect(atEnd).toMatchObject({ seen: [], ended: 'completed' });
+    now += 2_000;
+    const late = await follow(b, id);
+    await eventually(() => late.ended !== undefined, 2_000);
+    expect(late).toMatchObject({ seen: ['end'], resets: ['collapsed 2 '], ended: 'completed' });
+  });
+
   // The note that it had to be done was taken away after it was done, with the second one that had come meanwhile.
   it('restores a job once more when the store loses it while it is being restored', async () => {
     const store = new MemoryJobStore();
