@@ -15,6 +15,7 @@ export class RedisFaults {
     const { admin } = this.place;
     if (fault.what === 'pause') await this.pause(fault.ms);
     else if (fault.what === 'flush') await admin.flushall();
+    else if (fault.what === 'back') await this.goBack(fault.ms);
     else {
       const clients = String(await admin.client('LIST')).split('\n');
       const ids = clients.flatMap((line) => {
@@ -33,5 +34,21 @@ export class RedisFaults {
     child.kill('SIGSTOP');
     await sleep(ms);
     if (--this.paused === 0) child.kill('SIGCONT');
+  }
+
+  private async goBack(ms: number): Promise<void> {
+    const { admin } = this.place;
+    const keys = await admin.keys('*');
+    const reading = admin.multi();
+    for (const key of keys) reading.dumpBuffer(key).pttl(key);
+    const answers = (await reading.exec())?.map(([, answer]) => answer) ?? [];
+    await sleep(ms);
+    const writing = admin.multi().flushall();
+    for (const [i, key] of keys.entries()) {
+      const [dump, ttl] = [answers[2 * i] as Buffer | null, Number(answers[2 * i + 1])];
+      if (dump) writing.restore(key, Math.max(0, ttl), dump);
+      if (dump && key.endsWith(':meta')) writing.hset(key, 'run', 'another server');
+    }
+    await writing.exec();
   }
 }

@@ -29,7 +29,7 @@ export interface Started {
   cancelled: boolean;
   /** Its replica has died. */
   orphaned: boolean;
-  /** The store was emptied after it had begun. */
+  /** The store was emptied after it had begun, or went back. */
   flushed: boolean;
 }
 
@@ -224,7 +224,7 @@ export class World {
 
   private async fault(fault: Fault): Promise<void> {
     const flushed = (): void => {
-      if (fault.what !== 'flush') return;
+      if (fault.what !== 'flush' && fault.what !== 'back') return;
       this.flushes++;
       for (const job of this.jobs) job.flushed = true;
     };
