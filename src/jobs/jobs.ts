@@ -94,6 +94,8 @@ export class Jobs {
   private draining = false;
   private drainAgain = false;
   private stopping = false;
+  /** The store may have jobs of this replica that it has done with. */
+  private lookAtOwn = false;
 
   constructor(options: JobsOptions) {
     this.options = options;
@@ -118,7 +120,7 @@ export class Jobs {
       once();
     };
     every(this.times.renewMs, 'The lease could not be renewed.', () => store.renew(replica));
-    every(this.times.lookMs, 'Jobs of lost gateways could not be ended.', () => this.reaper.look());
+    every(this.times.lookMs, 'Jobs of lost gateways could not be ended.', () => this.look());
   }
 
   /** Makes a kind known, and the work for jobs of this kind that other replicas ask for. */
@@ -408,8 +410,22 @@ export class Jobs {
     return true;
   }
 
+  private async look(): Promise<void> {
+    await this.reaper.look();
+    if (!this.lookAtOwn) return;
+    this.lookAtOwn = false;
+    const doing = (id: string): boolean => this.creating.has(id) || this.owned.get(id)?.writer.fenced === false;
+    let done = false;
+    try {
+      done = await this.reaper.lookAtOwn(doing);
+    } finally {
+      if (!done) this.lookAtOwn = true;
+    }
+  }
+
   /** The store was emptied or went back: what runs here is given to it again. */
   private lost(): void {
+    this.lookAtOwn = true;
     for (const { writer } of this.owned.values()) writer.restore();
     for (const track of this.tracks.values()) if (track.followed) track.level();
     this.options.store.renew(this.options.replica).catch(() => {});

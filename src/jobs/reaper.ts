@@ -1,5 +1,5 @@
 import { LogError } from '../streams/log.ts';
-import { type JobKind, stateOf } from './kind.ts';
+import { type Cause, type JobKind, stateOf } from './kind.ts';
 import type { JobStore } from './store.ts';
 
 export interface ReaperOptions {
@@ -15,7 +15,8 @@ export interface ReaperOptions {
   readonly now?: () => number;
 }
 
-const MESSAGE = 'The gateway that ran this job is gone.';
+const OWNER_LOST = { cause: 'owner_lost', message: 'The gateway that ran this job is gone.' } as const;
+const END_LOST = { cause: 'store_lost', message: 'The record of how this job ended is gone.' } as const;
 
 /**
  * Ends the jobs of replicas that are gone. Time decides only when to look; the fence in the store decides who writes, so a
@@ -57,12 +58,29 @@ export class Reaper {
       const since = this.absentSince.get(owner) ?? now;
       this.absentSince.set(owner, since);
       if (now - Math.max(since, steadySince) < holdOffMs) continue;
-      for (const id of await store.jobsOf(owner)) await this.reap(id, owner);
+      for (const id of await store.jobsOf(owner)) await this.reap(id, owner, OWNER_LOST);
       await store.bury(owner);
     }
   }
 
-  private async reap(id: string, owner: string): Promise<void> {
+  /**
+   * Ends the jobs of this replica that it has done with: a store that went back far enough has them running again, and
+   * their owner lives. False: not all of them are known for sure, look again.
+   */
+  async lookAtOwn(doing: (id: string) => boolean): Promise<boolean> {
+    const { store, replica } = this.options;
+    const ids = await store.jobsOf(replica);
+    // What was sent here is in the inbox from the moment it exists until it is begun.
+    if ((await store.inbox(replica)).length > 0) return false;
+    for (const id of ids) if (!doing(id)) await this.reap(id, replica, END_LOST);
+    return true;
+  }
+
+  private async reap(
+    id: string,
+    owner: string,
+    ending: { readonly cause: Cause; readonly message: string },
+  ): Promise<void> {
     const { store, kindOf, reaped, unknownKind } = this.options;
     for (;;) {
       const page = await store.read(id, 0);
@@ -77,12 +95,12 @@ export class Reaper {
         return;
       }
       const { snapshot, from, last } = record;
-      const data = kind.ended({ snapshot, from, last, events: page.events }, { cause: 'owner_lost', message: MESSAGE });
+      const data = kind.ended({ snapshot, from, last, events: page.events }, ending);
       const events = data.map((text, i) => ({ seq: last + 1 + i, data: text }));
       const { keepMs, logMs } = kind;
       const before = [...page.events, ...events.slice(0, -1)];
       const whole = logMs < keepMs ? kind.snapshot?.(snapshot, before) : undefined;
-      const end = { state: stateOf('owner_lost'), keepMs, logMs, snapshot: whole };
+      const end = { state: stateOf(ending.cause), keepMs, logMs, snapshot: whole };
       const final = { ...(events.at(-1) as (typeof events)[number]), end: end.state };
       if (await store.reap(record, { events: [...events.slice(0, -1), final], asks: [], end })) {
         reaped(record.kind, owner);

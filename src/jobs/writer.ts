@@ -69,6 +69,8 @@ export class JobWriter implements Job {
   readonly owner: string;
   readonly about: string;
   readonly created: number;
+  /** Somebody else has ended it. */
+  fenced = false;
   /** Resolves when the terminal event is stored, or the job was taken away. */
   readonly settled: Promise<void>;
   private readonly options: WriterOptions;
@@ -78,7 +80,6 @@ export class JobWriter implements Job {
   private waitingBytes = 0;
   private numbered: number;
   private ended: BatchEnd | undefined;
-  private fenced = false;
   private writing = false;
   private restoreDue = false;
   private cancelReason: string | undefined;

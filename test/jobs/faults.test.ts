@@ -221,4 +221,33 @@ describe('what jobs survive with Redis', () => {
     expect(follower).toMatchObject({ resets: ['ahead 4 '], ended: 'interrupted' });
     expect(follower.seen).toEqual(['1', '2', '3', '4', '5', 'note', 'the end']);
   });
+
+  // A server was started again from an older copy. A job that had ended since was running there again, its owner was alive
+  // and had done with it: nobody would ever have ended it.
+  it('ends a job of its own that runs again in a store that went back', async () => {
+    const quick = { ...times, lingerMs: 10 };
+    const a = await place.replica({ kinds: [kind], times: quick });
+    const b = await place.replica({ kinds: [kind], times: quick });
+    const { id } = await a.jobs.start({ kind, principal: 'ann', events: ['one'] }, (job) =>
+      job.end('completed', 'end'),
+    );
+    await eventually(async () => (await b.jobs.find(id))?.state === 'completed');
+    await eventually(() => !a.jobs.owns(id));
+    const hash = (await place.admin.keys('*')).find((key) => key.endsWith(`:j:${id}`)) ?? '';
+    const [base] = hash.split(':j:');
+    await place.admin
+      .multi()
+      .del(`${hash}:l`)
+      .xadd(`${hash}:l`, '1-0', 'd', 'one')
+      .hset(hash, { state: 'running', last: '1' })
+      .sadd(`${base}:jobs:${a.name}`, id)
+      .sadd(`${base}:owners`, a.name)
+      .hset(`${base}:meta`, 'run', 'another server')
+      .exec();
+    const late = await follow(b, id);
+    await eventually(() => late.ended !== undefined);
+    expect(late).toMatchObject({ ended: 'interrupted', resets: [] });
+    expect(late.seen).toEqual(['one', 'note 2', 'store_lost 3: The record of how this job ended is gone.']);
+  });
+
 });
