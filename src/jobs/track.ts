@@ -45,6 +45,8 @@ export class Track implements Watcher {
   private unwatch: (() => void) | undefined;
   private reading = false;
   private readAgain = false;
+  /** What was announced does not continue what was seen: nothing is added until it was read. */
+  private doubted = false;
   /** Somebody wants what lies before the first entry. */
   private wantedAfter: number | undefined;
   private missingSince: number | undefined;
@@ -165,9 +167,10 @@ export class Track implements Watcher {
       if (this.reading) this.readAgain = true;
       return;
     }
-    // An end before what was seen: the store went back, and somebody has ended what was left of it.
-    if (event.seq > this.last + 1 || (event.seq <= this.last && event.end)) this.level();
-    if (event.seq !== this.last + 1) return;
+    // Another event than the one that was seen: the store went back, and somebody has ended what was left of it.
+    if (event.seq <= this.last && !this.same(event)) this.doubted = true;
+    if (this.doubted || event.seq > this.last + 1) this.level();
+    if (this.doubted || event.seq !== this.last + 1) return;
     this.add([event]);
     this.trim();
   }
@@ -202,9 +205,10 @@ export class Track implements Watcher {
   private async readOnce(): Promise<boolean> {
     const { store, id } = this.options;
     const back = this.wantedAfter !== undefined && this.wantedAfter < this.first - 1;
-    // At first one more than is wanted: who follows a finished stream from its end on holds its terminal event, too.
-    const wanted = Math.max(0, (this.wantedAfter ?? 0) - (this.facts ? 0 : 1));
-    const after = !this.facts || back ? wanted : this.last;
+    const position = !this.facts || back ? (this.wantedAfter ?? 0) : this.last;
+    // One more than is wanted: it shows whether this is still the stream that was seen, and who follows a finished one
+    // from its end on holds its terminal event, too.
+    const after = Math.max(0, position - 1);
     const page = await store.read(id, after);
     if (this.closing.signal.aborted || this.own) return true;
     if (page) {
@@ -229,9 +233,12 @@ export class Track implements Watcher {
     if (!first && state === 'running' && last < this.first - 1) return false;
     this.wantedAfter = undefined;
     this.facts = record;
-    // An end that is not behind what was seen: the store went back, and somebody has ended what was left.
-    const other = !first && !this.over && state !== 'running' && last <= this.last;
+    // An end that is not behind what was seen, or behind something else: the store went back, and somebody has ended what
+    // was left.
+    const changed = last <= this.last || events.some((event) => event.seq === this.last && !this.same(event));
+    const other = !first && !this.over && state !== 'running' && changed;
     if (other) this.replaced++;
+    if (!this.readAgain) this.doubted = false;
     // Nothing of it yet, another end, or a hole that was collapsed: taken as it is. Who stands elsewhere is told.
     if (first || other || from > this.last + 1) this.empty(Math.min(Math.max(after, from - 1), last));
     else this.addBefore(events.filter(({ seq }) => seq < this.first));
@@ -293,6 +300,12 @@ export class Track implements Watcher {
     this.entries = [];
     this.size = 0;
     this.last = last;
+  }
+
+  /** Whether an event is the one that is held under its number, as far as that can be told. */
+  private same({ seq, data, end }: JobEvent): boolean {
+    const held = this.entries[seq - this.first];
+    return held ? held.data === data && held.end === end : end === undefined;
   }
 
   private addBefore(events: readonly JobEvent[]): void {

@@ -250,4 +250,34 @@ describe('what jobs survive with Redis', () => {
     expect(late.seen).toEqual(['one', 'note 2', 'store_lost 3: The record of how this job ended is gone.']);
   });
 
+  // A server that had not got the last event took over, and the owner was gone with the old one. Another replica ended
+  // what was left; under the number of the lost event there was something else now. Who had seen it was not told.
+  it('tells those who have seen an event that is no longer there', async () => {
+    const a = await place.replica({ kinds: [kind], times });
+    const b = await place.replica({ kinds: [kind], times });
+    let job: Job | undefined;
+    const { id } = await a.jobs.start({ kind, principal: 'ann' }, async (running) => {
+      job = running;
+      await new Promise((resolve) => {
+        running.signal.addEventListener('abort', resolve);
+      });
+    });
+    for (let i = 1; i <= 3; i++) await job?.emit(String(i));
+    const follower = await follow(b, id);
+    await eventually(() => follower.last === 3);
+    await place.kill(a);
+    const hash = (await place.admin.keys('*')).find((key) => key.endsWith(`:j:${id}`)) ?? '';
+    await place.admin.multi().xdel(`${hash}:l`, '3-0').xsetid(`${hash}:l`, '2-0').hset(hash, 'last', '2').exec();
+    const record = await b.jobs.find(id);
+    if (!record) throw new Error('no record');
+    const events = [
+      { seq: 3, data: 'note' },
+      { seq: 4, data: 'the end', end: 'interrupted' },
+    ] as const;
+    const end = { state: 'interrupted', keepMs: 60_000, logMs: 60_000, snapshot: undefined } as const;
+    expect(await b.store.reap(record, { events, asks: [], end })).toBe(true);
+    await eventually(() => follower.ended !== undefined);
+    expect(follower.resets).toEqual(['ahead 1 ']);
+    expect(follower.seen).toEqual(['1', '2', '3', '1', '2', 'note', 'the end']);
+  });
 });
