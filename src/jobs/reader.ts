@@ -33,6 +33,7 @@ export class JobReader implements Waiter {
   private position: number;
   private unknown: boolean;
   private replaced: number;
+  private ended: EndState | undefined;
   private awake: () => void = () => {};
 
   /** `after` undefined: the position was given and could not be understood. */
@@ -62,6 +63,7 @@ export class JobReader implements Waiter {
   /** What comes next, at most so many events; undefined: nothing yet. */
   take(max = Number.POSITIVE_INFINITY): Taken | undefined {
     const { track } = this;
+    if (this.ended) return { what: 'end', state: this.ended }; // whatever becomes of the stream: it was told
     if (this.unknown) {
       this.unknown = false;
       return this.reset('unknown');
@@ -81,7 +83,9 @@ export class JobReader implements Waiter {
       this.position = end.seq;
       return { what: 'events', events };
     }
-    return track.over ? { what: 'end', state: track.state as EndState } : undefined;
+    if (!track.over) return undefined;
+    this.ended = track.state as EndState;
+    return { what: 'end', state: this.ended };
   }
 
   close(): void {

@@ -233,10 +233,11 @@ export class Track implements Watcher {
     if (!first && state === 'running' && last < this.first - 1) return false;
     this.wantedAfter = undefined;
     this.facts = record;
-    // An end that is not behind what was seen, or behind something else: the store went back, and somebody has ended what
-    // was left.
-    const changed = last <= this.last || events.some((event) => event.seq === this.last && !this.same(event));
-    const other = !first && !this.over && state !== 'running' && changed;
+    // An end that is not the one that was seen, not behind it, or behind something else: the store went back, and somebody
+    // has ended what was left.
+    const changed = events.some((event) => event.seq === this.last && !this.same(event));
+    const elsewhere = this.over ? last !== this.last : last <= this.last;
+    const other = !first && state !== 'running' && (changed || elsewhere);
     if (other) this.replaced++;
     if (!this.readAgain) this.doubted = false;
     // Nothing of it yet, another end, or a hole that was collapsed: taken as it is. Who stands elsewhere is told.
@@ -305,7 +306,7 @@ export class Track implements Watcher {
   /** Whether an event is the one that is held under its number, as far as that can be told. */
   private same({ seq, data, end }: JobEvent): boolean {
     const held = this.entries[seq - this.first];
-    return held ? held.data === data && held.end === end : end === undefined;
+    return held ? held.data === data && held.end === end : end === undefined || this.over;
   }
 
   private addBefore(events: readonly JobEvent[]): void {

@@ -250,6 +250,38 @@ describe('what jobs survive with Redis', () => {
     expect(late.seen).toEqual(['one', 'note 2', 'store_lost 3: The record of how this job ended is gone.']);
   });
 
+  // The replica that had seen the first end still held the younger half of that stream. Who came there for all of it was
+  // given the beginning of the one stream and the end of the other, over and over.
+  it('does not mix a stream with one that ended otherwise', async () => {
+    const small = testKind({ name: 'small', maxEvents: 10 });
+    const a = await place.replica({ kinds: [small], times });
+    const b = await place.replica({ kinds: [small], times });
+    let go: () => void = () => {};
+    const told = new Promise<void>((resolve) => {
+      go = resolve;
+    });
+    const { id } = await a.jobs.start({ kind: small, principal: 'ann' }, async (job) => {
+      await told;
+      for (;;) await job.emit('more');
+    });
+    const first = await follow(b, id);
+    go();
+    await eventually(() => first.ended !== undefined);
+    const whole = { id, kind: 'small', principal: 'ann', owner: '', about: '', created: 0, cancel: undefined };
+    const end = { state: 'interrupted', keepMs: 60_000, logMs: 60_000, snapshot: undefined } as const;
+    const events = [
+      { seq: 1, data: 'one' },
+      { seq: 2, data: 'the end', end: end.state },
+    ];
+    await place.kill(a);
+    await place.admin.flushall();
+    await b.store.restore({ ...whole, approvals: new Map(), snapshot: undefined, from: 1, last: 2, events, end });
+    const late = await follow(b, id);
+    await eventually(() => late.ended !== undefined);
+    expect(late.seen).toEqual(['one', 'the end']);
+    expect(first.resets).toEqual([]);
+  });
+
   // A server that had not got the last event took over, and the owner was gone with the old one. Another replica ended
   // what was left; under the number of the lost event there was something else now. Who had seen it was not told.
   it('tells those who have seen an event that is no longer there', async () => {

@@ -2,6 +2,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { RedisPlace } from '../replicas.ts';
 import type { Fault } from './operations.ts';
 
+/** All at once: a copy of different moments is none that any server would ever have had. */
+const COPY = `
+local copy = {}
+for _, key in ipairs(redis.call('KEYS', '*')) do
+  table.insert(copy, { key, redis.call('DUMP', key), tostring(redis.call('PTTL', key)) })
+end
+return copy`;
+
 /** What a Redis server can do to those who rely on it. */
 export class RedisFaults {
   private readonly place: RedisPlace;
@@ -38,16 +46,12 @@ export class RedisFaults {
 
   private async goBack(ms: number): Promise<void> {
     const { admin } = this.place;
-    const keys = await admin.keys('*');
-    const reading = admin.multi();
-    for (const key of keys) reading.dumpBuffer(key).pttl(key);
-    const answers = (await reading.exec())?.map(([, answer]) => answer) ?? [];
+    const copy = (await admin.callBuffer('EVAL', COPY, 0)) as Buffer[][];
     await sleep(ms);
     const writing = admin.multi().flushall();
-    for (const [i, key] of keys.entries()) {
-      const [dump, ttl] = [answers[2 * i] as Buffer | null, Number(answers[2 * i + 1])];
-      if (dump) writing.restore(key, Math.max(0, ttl), dump);
-      if (dump && key.endsWith(':meta')) writing.hset(key, 'run', 'another server');
+    for (const [key = '', dump = '', ttl] of copy) {
+      writing.restore(key, Math.max(0, Number(ttl)), dump);
+      if (key.toString().endsWith(':meta')) writing.hset(key, 'run', 'another server');
     }
     await writing.exec();
   }
