@@ -139,7 +139,8 @@ export class Track implements Watcher {
       try {
         const page = await this.options.store.read(this.id, Number.MAX_SAFE_INTEGER);
         const last = page?.record.last ?? 0;
-        if (last < seq && last >= this.last && page) return;
+        const beyond = page && last < seq && last >= this.last;
+        if (beyond && !(await this.options.store.recovering(this.id))) return;
         if (last >= seq && this.unwatch) this.level();
       } catch (error) {
         if (!(error instanceof LogError)) throw error;

@@ -250,6 +250,30 @@ describe('what jobs survive with Redis', () => {
     expect(late.seen).toEqual(['one', 'note 2', 'store_lost 3: The record of how this job ended is gone.']);
   });
 
+  // The store went back, and the owner was about to bring the rest when a client came to a replica that did not know the
+  // job yet. It was told that its number lies beyond the end, and got everything again.
+  it('waits for the owner when a client knows more than a store that went back', async () => {
+    const a = await place.replica({ kinds: [kind], times });
+    const b = await place.replica({ kinds: [kind], times });
+    let job: Job | undefined;
+    const { id } = await a.jobs.start({ kind, principal: 'ann' }, async (running) => {
+      job = running;
+      await new Promise((resolve) => {
+        running.signal.addEventListener('abort', resolve);
+      });
+    });
+    for (let i = 1; i <= 3; i++) await job?.emit(String(i));
+    await eventually(async () => (await b.jobs.find(id))?.last === 3);
+    const hash = (await place.admin.keys('*')).find((key) => key.endsWith(`:j:${id}`)) ?? '';
+    const meta = `${hash.split(':j:')[0]}:meta`;
+    const back = place.admin.multi().xdel(`${hash}:l`, '3-0').xsetid(`${hash}:l`, '2-0').hset(hash, 'last', '2');
+    await back.hset(meta, 'run', 'another server').exec();
+    const moved = await follow(b, id, 3);
+    await job?.end('completed', '4');
+    await eventually(() => moved.ended !== undefined);
+    expect(moved).toMatchObject({ resets: [], seen: ['4'] });
+  });
+
   // The replica that had seen the first end still held the younger half of that stream. Who came there for all of it was
   // given the beginning of the one stream and the end of the other, over and over.
   it('does not mix a stream with one that ended otherwise', async () => {

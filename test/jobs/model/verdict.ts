@@ -18,8 +18,9 @@ export const broken = (job: Started, lingerMs: number): string[] => {
   return found.map((what) => `${job.puppet.name}: ${what}`);
 };
 
-/** The stream is gone from the store and nobody is left to bring it back. */
-const lost = ({ flushed, orphaned, puppet }: Started): boolean => flushed && (orphaned || puppet.job === undefined);
+/** The stream is gone from the store and nobody is left to bring it back, or its owner came too late with it. */
+const lost = ({ flushed, orphaned, puppet, owner, kind }: Started): boolean =>
+  flushed && (orphaned || puppet.job === undefined || `fenced ${kind.name}` in owner.observed.counts);
 
 const toldOfLoss = ({ heard }: Client): boolean =>
   heard.some((item) => 'reset' in item && item.reset.reason !== 'collapsed');
