@@ -216,13 +216,10 @@ export class Track implements Watcher {
       this.missingSince = undefined;
       return this.take(page, after);
     }
-    if (!this.facts) {
-      if (await store.recovering(id)) return false;
-      this.found(false);
-      return true;
-    }
-    if (!this.over) return this.mourn();
-    this.inherit();
+    if (this.facts && !this.over) return this.mourn();
+    if (await store.recovering(id)) return false; // its owner may still have it
+    if (this.facts) this.inherit();
+    else this.found(false);
     return true;
   }
 
