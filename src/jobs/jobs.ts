@@ -84,6 +84,8 @@ export class Jobs {
   private readonly times: JobTimes;
   private readonly kinds = new Map<string, { readonly kind: JobKind; readonly work: RemoteWork | undefined }>();
   private readonly owned = new Map<string, Owned>();
+  /** Jobs that the store may have already and this replica has not; true: something was asked of them meanwhile. */
+  private readonly creating = new Map<string, boolean>();
   private readonly tracks = new Map<string, Track>();
   private readonly lingering = new Map<string, NodeJS.Timeout>();
   private readonly reaper: Reaper;
@@ -94,6 +96,8 @@ export class Jobs {
   private draining = false;
   private drainAgain = false;
   private stopping = false;
+  /** The store may have jobs of this replica that it has done with. */
+  private lookAtOwn = false;
 
   constructor(options: JobsOptions) {
     this.options = options;
@@ -118,7 +122,7 @@ export class Jobs {
       once();
     };
     every(this.times.renewMs, 'The lease could not be renewed.', () => this.renew());
-    every(this.times.lookMs, 'Jobs of lost gateways could not be ended.', () => this.reaper.look());
+    every(this.times.lookMs, 'Jobs of lost gateways could not be ended.', () => this.look());
   }
 
   /** Makes a kind known, and the work for jobs of this kind that other replicas ask for. */
@@ -176,8 +180,10 @@ export class Jobs {
     const holder = { wake: () => {} };
     track.waiters.add(holder); // or it might leave while we wait
     const known = track.facts !== undefined || (await track.follow(after ?? 0));
+    const allowed = known && (principal === undefined || track.facts?.principal === principal);
+    if (allowed && after !== undefined) await track.reach(after);
     track.waiters.delete(holder);
-    if (!known || (principal !== undefined && track.facts?.principal !== principal)) {
+    if (!allowed) {
       if (known) this.leave(id);
       else if (this.tracks.get(id) === track) this.forget(id);
       return undefined;
@@ -247,6 +253,7 @@ export class Jobs {
       ...(input !== undefined && { input }),
       ...(idempotency && { idempotency: { ...idempotency, keepMs: KEY_MS } }),
     };
+    if (input === undefined) this.creating.set(id, false);
     try {
       const answer = await store.create(job);
       if (answer.outcome === 'created') {
@@ -265,9 +272,11 @@ export class Jobs {
       }
       if (answer.outcome === 'busy') throw new JobError('busy', 'The gateway that should do this has too much to do.');
       release();
+      this.creating.delete(id);
       return { started: { id: answer.id, created: false }, release };
     } catch (error) {
       release();
+      this.creating.delete(id);
       if (error instanceof LogError) void this.discard(job);
       throw error;
     }
@@ -309,8 +318,12 @@ export class Jobs {
     const track = this.track(id);
     this.stay(id);
     track.begin(page);
-    const writer = new JobWriter({ store, kind, facts, track, observe, begunAt, cancelMs: this.times.cancelMs });
+    const { cancelMs } = this.times;
+    const writer = new JobWriter({ store, kind, facts, track, observe, begunAt, cancelMs });
     this.owned.set(id, { writer, release });
+    const asked = this.creating.get(id);
+    this.creating.delete(id);
+    if (asked) this.rang();
     observe.started(kind.name);
     void this.finish(writer, work).catch((error: unknown) => this.failed('A job did not end in order.', error));
   }
@@ -360,9 +373,10 @@ export class Jobs {
       while (this.drainAgain && !this.closing.signal.aborted) {
         this.drainAgain = false;
         const commands = await store.inbox(replica);
-        if (commands.length === 0) continue;
-        for (const command of commands) await this.obey(command);
-        await store.done(replica, commands);
+        const obeyed: Command[] = [];
+        for (const command of commands) if (await this.obey(command)) obeyed.push(command);
+        if (obeyed.length === 0) continue;
+        await store.done(replica, obeyed);
         this.drainAgain = true; // there may be more than one page
       }
     } catch (error) {
@@ -372,18 +386,24 @@ export class Jobs {
     }
   }
 
-  private async obey({ id, input }: Command): Promise<void> {
+  /** False: not yet. */
+  private async obey({ id, input }: Command): Promise<boolean> {
     const { store, replica } = this.options;
     const owned = this.owned.get(id);
     if (input === undefined) {
-      if (owned && !owned.writer.over) await owned.writer.refresh();
-      return;
+      if (!owned && this.creating.has(id)) {
+        this.creating.set(id, true);
+        return false;
+      }
+      if (!owned || owned.writer.over) return true;
+      await owned.writer.refresh();
+      return true;
     }
-    if (owned) return; // the answer to `done` was lost: it has begun already
+    if (owned) return true; // the answer to `done` was lost: it has begun already
     const page = await store.read(id, 0);
-    if (page?.record.owner !== replica || page.record.state !== 'running') return;
+    if (page?.record.owner !== replica || page.record.state !== 'running') return true;
     const known = this.kinds.get(page.record.kind);
-    if (!known) return;
+    if (!known) return true;
     this.run(
       page,
       known.kind,
@@ -396,10 +416,25 @@ export class Jobs {
       },
     );
     if (page.record.cancel !== undefined) this.owned.get(id)?.writer.cancel(page.record.cancel);
+    return true;
+  }
+
+  private async look(): Promise<void> {
+    await this.reaper.look();
+    if (!this.lookAtOwn) return;
+    this.lookAtOwn = false;
+    const doing = (id: string): boolean => this.creating.has(id) || this.owned.get(id)?.writer.fenced === false;
+    let done = false;
+    try {
+      done = await this.reaper.lookAtOwn(doing);
+    } finally {
+      if (!done) this.lookAtOwn = true;
+    }
   }
 
   /** The store was emptied or went back: what runs here is given to it again. */
   private lost(): void {
+    this.lookAtOwn = true;
     for (const { writer } of this.owned.values()) writer.restore();
     for (const track of this.tracks.values()) if (track.followed) track.level();
     this.renew().catch(() => {});

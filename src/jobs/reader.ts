@@ -32,6 +32,8 @@ export class JobReader implements Waiter {
   private readonly left: () => void;
   private position: number;
   private unknown: boolean;
+  private replaced: number;
+  private ended: EndState | undefined;
   private awake: () => void = () => {};
 
   /** `after` undefined: the position was given and could not be understood. */
@@ -40,6 +42,7 @@ export class JobReader implements Waiter {
     this.position = after ?? 0;
     this.unknown = after === undefined;
     this.left = left;
+    this.replaced = track.replaced;
     track.waiters.add(this);
   }
 
@@ -60,11 +63,15 @@ export class JobReader implements Waiter {
   /** What comes next, at most so many events; undefined: nothing yet. */
   take(max = Number.POSITIVE_INFINITY): Taken | undefined {
     const { track } = this;
+    if (this.ended) return { what: 'end', state: this.ended }; // whatever becomes of the stream: it was told
     if (this.unknown) {
       this.unknown = false;
       return this.reset('unknown');
     }
-    if (this.position > track.last) return this.reset('ahead');
+    if (this.position > track.last || this.replaced !== track.replaced) {
+      this.replaced = track.replaced;
+      return this.reset('ahead');
+    }
     if (this.position < track.first - 1) {
       if (this.position < track.from - 1) return this.reset('collapsed');
       track.want(this.position);
@@ -76,7 +83,9 @@ export class JobReader implements Waiter {
       this.position = end.seq;
       return { what: 'events', events };
     }
-    return track.over ? { what: 'end', state: track.state as EndState } : undefined;
+    if (!track.over) return undefined;
+    this.ended = track.state as EndState;
+    return { what: 'end', state: this.ended };
   }
 
   close(): void {

@@ -1,5 +1,5 @@
 import { LogError } from '../streams/log.ts';
-import { type JobKind, lastWords } from './kind.ts';
+import { type Ending, type JobKind, lastWords } from './kind.ts';
 import type { JobStore } from './store.ts';
 
 export interface ReaperOptions {
@@ -15,7 +15,8 @@ export interface ReaperOptions {
   readonly now?: () => number;
 }
 
-const MESSAGE = 'The gateway that ran this job is gone.';
+const OWNER_LOST = { cause: 'owner_lost', message: 'The gateway that ran this job is gone.' } as const;
+const END_LOST = { cause: 'store_lost', message: 'The record of how this job ended is gone.' } as const;
 
 /**
  * Ends the jobs of replicas that are gone. Time decides only when to look; the fence in the store decides who writes, so a
@@ -57,12 +58,25 @@ export class Reaper {
       const since = this.absentSince.get(owner) ?? now;
       this.absentSince.set(owner, since);
       if (now - Math.max(since, steadySince) < holdOffMs) continue;
-      for (const id of await store.jobsOf(owner)) await this.reap(id, owner);
+      for (const id of await store.jobsOf(owner)) await this.reap(id, owner, OWNER_LOST);
       await store.bury(owner);
     }
   }
 
-  private async reap(id: string, owner: string): Promise<void> {
+  /**
+   * Ends the jobs of this replica that it has done with: a store that went back far enough has them running again, and
+   * their owner lives. False: not all of them are known for sure, look again.
+   */
+  async lookAtOwn(doing: (id: string) => boolean): Promise<boolean> {
+    const { store, replica } = this.options;
+    const ids = await store.jobsOf(replica);
+    // What was sent here is in the inbox from the moment it exists until it is begun.
+    if ((await store.inbox(replica)).length > 0) return false;
+    for (const id of ids) if (!doing(id)) await this.reap(id, replica, END_LOST);
+    return true;
+  }
+
+  private async reap(id: string, owner: string, ending: Ending): Promise<void> {
     const { store, kindOf, reaped, unknownKind } = this.options;
     for (;;) {
       const page = await store.read(id, 0);
@@ -78,7 +92,7 @@ export class Reaper {
       }
       const { snapshot, from, last } = record;
       const log = { snapshot, from, last, events: page.events };
-      const outcome = await store.reap(record, lastWords(kind, log, { cause: 'owner_lost', message: MESSAGE }));
+      const outcome = await store.reap(record, lastWords(kind, log, ending));
       if (outcome === 'reaped') reaped(record.kind, owner);
       if (outcome !== 'grown') return;
     }

@@ -37,12 +37,16 @@ export class Track implements Watcher {
   snapshot: string | undefined;
   /** Bytes of the events in memory. */
   size = 0;
+  /** How often what was shown here has turned out not to be what everybody else sees. */
+  replaced = 0;
   private readonly options: TrackOptions;
   private closed = false;
   private entries: JobEntry[] = [];
   private unwatch: (() => void) | undefined;
   private reading = false;
   private readAgain = false;
+  /** What was announced does not continue what was seen: nothing is added until it was read. */
+  private doubted = false;
   /** Somebody wants what lies before the first entry. */
   private wantedAfter: number | undefined;
   private missingSince: number | undefined;
@@ -126,6 +130,25 @@ export class Track implements Watcher {
     if (this.unwatch) this.level();
   }
 
+  /**
+   * Resolves when a number that somebody has seen elsewhere is known here too, or is found to lie beyond the last event.
+   * What is stored is announced to everybody, but not to everybody at once.
+   */
+  async reach(seq: number): Promise<void> {
+    for (let attempt = 0; this.last < seq && !this.over && !this.closed; attempt++) {
+      try {
+        const page = await this.options.store.read(this.id, Number.MAX_SAFE_INTEGER);
+        const last = page?.record.last ?? 0;
+        const beyond = page && last < seq && last >= this.last;
+        if (beyond && !(await this.options.store.recovering(this.id))) return;
+        if (last >= seq && this.unwatch) this.level();
+      } catch (error) {
+        if (!(error instanceof LogError)) throw error;
+      }
+      await this.moreWithin(Math.min(FIRST_DELAY_MS * 2 ** attempt, LONGEST_DELAY_MS));
+    }
+  }
+
   get followed(): boolean {
     return this.unwatch !== undefined;
   }
@@ -145,9 +168,10 @@ export class Track implements Watcher {
       if (this.reading) this.readAgain = true;
       return;
     }
-    // An end before what was seen: the store went back, and somebody has ended what was left of it.
-    if (event.seq > this.last + 1 || (event.seq <= this.last && event.end)) this.level();
-    if (event.seq !== this.last + 1) return;
+    // Another event than the one that was seen: the store went back, and somebody has ended what was left of it.
+    if (event.seq <= this.last && !this.same(event)) this.doubted = true;
+    if (this.doubted || event.seq > this.last + 1) this.level();
+    if (this.doubted || event.seq !== this.last + 1) return;
     this.add([event]);
     this.trim();
   }
@@ -182,39 +206,56 @@ export class Track implements Watcher {
   private async readOnce(): Promise<boolean> {
     const { store, id } = this.options;
     const back = this.wantedAfter !== undefined && this.wantedAfter < this.first - 1;
-    const after = !this.facts || back ? (this.wantedAfter ?? 0) : this.last;
+    const position = !this.facts || back ? (this.wantedAfter ?? 0) : this.last;
+    // One more than is wanted: it shows whether this is still the stream that was seen, and who follows a finished one
+    // from its end on holds its terminal event, too.
+    const after = Math.max(0, position - 1);
     const page = await store.read(id, after);
     if (this.closed || this.own) return true;
     if (page) {
       this.missingSince = undefined;
-      this.take(page, after);
-      return true;
+      return this.take(page, after);
     }
-    if (!this.facts) {
-      if (await store.recovering(id)) return false;
-      this.found(false);
-      return true;
-    }
-    return this.over || (await this.mourn());
+    if (this.facts && !this.over) return this.mourn();
+    if (await store.recovering(id)) return false; // its owner may still have it
+    if (this.facts) this.inherit();
+    else this.found(false);
+    return true;
   }
 
-  private take({ record, events }: JobPage, after: number): void {
+  /** False: there must be more of it. */
+  private take({ record, events }: JobPage, after: number): boolean {
     const { state, from, snapshot, last } = record;
-    this.wantedAfter = undefined;
     const first = !this.facts;
+    // The store went back. The owner will not: it brings the rest, or somebody ends it.
+    if (!first && state === 'running' && last < this.first - 1) return false;
+    this.wantedAfter = undefined;
     this.facts = record;
-    if (!first && state === 'running' && last < this.last) return; // the store went back; the owner will not
-    const start = Math.min(Math.max(after, from - 1), last);
-    // Nothing of it yet, another end than the one that was seen coming, more of its beginning, or a hole that was
-    // collapsed: taken as it is. Who stands elsewhere is told.
-    if (first || last < this.last || start < this.first - 1 || from > this.last + 1) {
-      this.empty(start);
-    }
+    // An end that is not the one that was seen, not behind it, or behind something else: the store went back, and somebody
+    // has ended what was left.
+    const changed = events.some((event) => event.seq === this.last && !this.same(event));
+    const elsewhere = this.over ? last !== this.last : last <= this.last;
+    const other = !first && state !== 'running' && (changed || elsewhere);
+    if (other) this.replaced++;
+    if (!this.readAgain) this.doubted = false;
+    // Nothing of it yet, another end, or a hole that was collapsed: taken as it is. Who stands elsewhere is told.
+    if (first || other || from > this.last + 1) this.empty(Math.min(Math.max(after, from - 1), last));
+    else this.addBefore(events.filter(({ seq }) => seq < this.first));
     this.from = from;
     this.snapshot = snapshot;
-    this.state = state;
+    if (last >= this.last) this.state = state; // or more has arrived than there was when this was read
     this.add(events.filter(({ seq }) => seq > this.last));
     this.found(true);
+    return true;
+  }
+
+  /** The store has forgotten a finished job: what is held here is all that is left of it, and who wants more is told. */
+  private inherit(): void {
+    this.wantedAfter = undefined;
+    if (this.first <= this.from) return;
+    this.from = this.first;
+    this.snapshot = undefined;
+    this.wake();
   }
 
   /** The owner brings a lost job back; if it does not, both are gone, and what was shown gets its end here. */
@@ -258,9 +299,34 @@ export class Track implements Watcher {
     this.last = last;
   }
 
+  /** Whether an event is the one that is held under its number, as far as that can be told. */
+  private same({ seq, data, end }: JobEvent): boolean {
+    const held = this.entries[seq - this.first];
+    return held ? held.data === data && held.end === end : end === undefined || this.over;
+  }
+
+  private addBefore(events: readonly JobEvent[]): void {
+    const entries = events.map((event) => new JobEntry(event));
+    for (const { size } of entries) this.size += size;
+    this.entries = [...entries, ...this.entries];
+  }
+
   private forget(from: number): void {
     const gone = this.entries.splice(0, Math.max(0, from - this.first));
     for (const { size } of gone) this.size -= size;
+  }
+
+  private moreWithin(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const done = (): void => {
+        clearTimeout(timer);
+        this.waiters.delete(waiter);
+        resolve();
+      };
+      const waiter: Waiter = { wake: done };
+      const timer = setTimeout(done, ms).unref();
+      this.waiters.add(waiter);
+    });
   }
 
   private wake(): void {

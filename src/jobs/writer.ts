@@ -70,6 +70,8 @@ export class JobWriter implements Job {
   readonly owner: string;
   readonly about: string;
   readonly created: number;
+  /** Somebody else has ended it. */
+  fenced = false;
   /** Resolves when the terminal event is stored, or the job was taken away. */
   readonly settled: Promise<void>;
   private readonly options: WriterOptions;
@@ -79,7 +81,6 @@ export class JobWriter implements Job {
   private waitingBytes = 0;
   private numbered: number;
   private ended: BatchEnd | undefined;
-  private fenced = false;
   private writing = false;
   private restoreDue = false;
   private cancelReason: string | undefined;
@@ -254,12 +255,14 @@ export class JobWriter implements Job {
     this.writing = true;
     let failures = 0;
     while ((this.waiting.length > 0 || this.restoreDue) && !this.fenced && !this.closed) {
+      const restoring = this.restoreDue;
       try {
-        if (this.restoreDue) await this.restoreOnce();
+        if (restoring) await this.restoreOnce();
         else await this.writeOnce();
         failures = 0;
       } catch (error) {
         if (!(error instanceof LogError)) throw error;
+        if (restoring) this.restoreDue = true;
         // The store is away: output waits. Every batch may be sent again, alone or with more behind it.
         const wait = Math.min(FIRST_DELAY_MS * 2 ** failures++, LONGEST_DELAY_MS);
         await sleep(wait, undefined, { ref: false });
@@ -326,13 +329,13 @@ export class JobWriter implements Job {
   private async restoreOnce(): Promise<void> {
     const { store, track, observe } = this.options;
     const { snapshot, from, last, events } = track.log();
+    this.restoreDue = false; // it may be lost once more while this is on its way
     const outcome = await store.restore({
       ...{ id: this.id, kind: this.kind, principal: this.principal, owner: this.owner, about: this.about },
       ...{ created: this.created, snapshot, from, last, events, cancel: this.cancelReason },
       approvals: new Map([...this.questions].map(([name, { decision }]) => [name, decision])),
       ...(track.over && this.ended && { end: this.ended }),
     });
-    this.restoreDue = false;
     if (outcome === 'fenced') this.fence();
     else observe.restored(this.kind);
   }

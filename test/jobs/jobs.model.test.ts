@@ -26,7 +26,7 @@ const run = async (options: WorldOptions, story: Story): Promise<void> => {
     const failures = [...world.living, ...world.dead].flatMap((replica) => replica.failures);
     expect({ found, failures, troubles: world.troubles }).toEqual({ found: [], failures: [], troubles: [] });
   } catch (error) {
-    if (process.env.SLUICE_MODEL_SHOW) console.log(tell(world));
+    if (process.env.SLUICE_MODEL_SHOW) console.log(`${error}\n${tell(world)}`);
     throw error;
   } finally {
     await world.close();

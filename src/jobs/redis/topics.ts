@@ -93,12 +93,14 @@ export class JobTopics {
     const now = performance.now();
     if (now - this.markedAt > LATE_MS) this.since = now;
     this.markedAt = now;
-    if (this.epoch !== undefined && this.epoch !== epoch) {
+    const { epoch: before } = this;
+    this.epoch = epoch;
+    if (before !== undefined && before !== epoch) {
       this.since = now;
       this.lostAt = now;
-      this.listener?.lost();
     }
-    this.epoch = epoch;
+    // Jobs may have begun before the first mark: what became of them until then nobody here has seen.
+    if (before !== epoch) this.listener?.lost();
     this.listener?.rang();
   }
 }

@@ -28,6 +28,8 @@ export type Operation =
 export type Fault =
   | { readonly what: 'pause'; readonly ms: number }
   | { readonly what: 'flush' }
+  /** Everything is as it was so long ago, as after a failover to a server that had not got it all. */
+  | { readonly what: 'back'; readonly ms: number }
   /** Connections of one replica, or of all. */
   | { readonly what: 'cut'; readonly link: 'commands' | 'subscriber'; readonly which: number | 'all' };
 
@@ -76,6 +78,7 @@ const ordinary: fc.WeightedArbitrary<Operation>[] = [
 const faults: fc.WeightedArbitrary<Operation>[] = [
   { weight: 1, arbitrary: fc.record({ what: fc.constant('pause'), ms: fc.constantFrom(30, 300, 2_500) }) },
   { weight: 1, arbitrary: fc.record({ what: fc.constant('flush') }) },
+  { weight: 1, arbitrary: fc.record({ what: fc.constant('back'), ms: fc.constantFrom(5, 50, 500) }) },
   {
     weight: 3,
     arbitrary: fc.record({

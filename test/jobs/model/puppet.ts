@@ -71,21 +71,14 @@ export class Puppet {
 
   /** No two events say the same: one that comes twice or under another number is seen. */
   private async say(speak: (data: (seq: number, more: string) => string) => Promise<void> | undefined): Promise<void> {
-    let at: number | undefined;
-    let refused = false;
     try {
-      const spoken = speak((seq, more) => {
-        at = seq;
+      await speak((seq, more) => {
         const data = `${this.name}.${seq}.${++this.said}${more}`;
         this.emitted.set(seq, data);
         return data;
       });
-      // What is too much is refused at once; a question that was taken may hear of it later, by another event's fault.
-      refused = this.job?.signal.aborted === true;
-      await spoken;
     } catch (error) {
       if (!(error instanceof JobOver || error instanceof JobCancelled)) throw error;
-      if (at !== undefined && refused && error.message.includes('more than it may')) this.emitted.delete(at);
     }
   }
 }

@@ -2,6 +2,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { RedisPlace } from '../replicas.ts';
 import type { Fault } from './operations.ts';
 
+/** All at once: a copy of different moments is none that any server would ever have had. */
+const COPY = `
+local copy = {}
+for _, key in ipairs(redis.call('KEYS', '*')) do
+  table.insert(copy, { key, redis.call('DUMP', key), tostring(redis.call('PTTL', key)) })
+end
+return copy`;
+
 /** What a Redis server can do to those who rely on it. */
 export class RedisFaults {
   private readonly place: RedisPlace;
@@ -15,6 +23,7 @@ export class RedisFaults {
     const { admin } = this.place;
     if (fault.what === 'pause') await this.pause(fault.ms);
     else if (fault.what === 'flush') await admin.flushall();
+    else if (fault.what === 'back') await this.goBack(fault.ms);
     else {
       const clients = String(await admin.client('LIST')).split('\n');
       const ids = clients.flatMap((line) => {
@@ -33,5 +42,17 @@ export class RedisFaults {
     child.kill('SIGSTOP');
     await sleep(ms);
     if (--this.paused === 0) child.kill('SIGCONT');
+  }
+
+  private async goBack(ms: number): Promise<void> {
+    const { admin } = this.place;
+    const copy = (await admin.callBuffer('EVAL', COPY, 0)) as Buffer[][];
+    await sleep(ms);
+    const writing = admin.multi().flushall();
+    for (const [key = '', dump = '', ttl] of copy) {
+      writing.restore(key, Math.max(0, Number(ttl)), dump);
+      if (key.toString().endsWith(':meta')) writing.hset(key, 'run', 'another server');
+    }
+    await writing.exec();
   }
 }

@@ -7,34 +7,47 @@ import type { Started } from './world.ts';
 export const broken = (job: Started, lingerMs: number): string[] => {
   const found: string[] = [];
   const stream = new Map<number, JobEvent>();
-  for (const client of job.clients) if (!toldOfLoss(client)) found.push(...agree(stream, client));
+  const disagreed = job.clients.flatMap((client) => (toldOfLoss(client) ? [] : agree(stream, client)));
   const final = [...stream.values()].find(({ end }) => end);
   for (const client of job.clients) {
     found.push(...judgeClient(job, client, final, lingerMs).map((what) => `${client.name}: ${what}`));
   }
-  found.push(...judgeStream(job, stream), ...judgeAnswers(job));
+  // Of a job that nobody can bring back, those who have left may have seen more than is left of it.
+  if (!forgotten(job, lingerMs)) found.push(...disagreed, ...judgeStream(job, stream));
+  found.push(...judgeAnswers(job));
   return found.map((what) => `${job.puppet.name}: ${what}`);
 };
 
-/** The stream is gone from the store and nobody is left to bring it back. */
-const lost = ({ flushed, orphaned, puppet }: Started): boolean => flushed && (orphaned || puppet.job === undefined);
+/** The stream is gone from the store and nobody is left to bring it back, or its owner came too late with it. */
+const lost = ({ flushed, orphaned, puppet, owner, kind }: Started): boolean =>
+  flushed && (orphaned || puppet.job === undefined || `fenced ${kind.name}` in owner.observed.counts);
 
 const toldOfLoss = ({ heard }: Client): boolean =>
   heard.some((item) => 'reset' in item && item.reset.reason !== 'collapsed');
 
+/** Nobody brings back what has ended a while ago. */
+const forgotten = (job: Started, lingerMs: number): boolean => {
+  const { puppet, cancelled, flushed, kind } = job;
+  const over = puppet.ownEnd || cancelled || kind.name === 'brief';
+  return lost(job) || (flushed && over && lingerMs < 1_000);
+};
+
 const judgeClient = (job: Started, client: Client, final: JobEvent | undefined, lingerMs: number): string[] => {
   const found: string[] = [];
+  // A newcomer cannot know what was there before.
+  const excused = forgotten(job, lingerMs) || (job.flushed && client.gone === 'for a newcomer');
   let next = client.after + 1;
   // Who begins behind the terminal event is told that it has ended, and nothing else.
   let terminal = client.after > 0 && client.after === final?.seq ? final.end : undefined;
   for (const item of client.heard) {
     if ('end' in item) {
-      if (item.end !== terminal) found.push(`ended ${item.end} behind a terminal event that says ${terminal}`);
+      if (item.end !== terminal && !excused)
+        found.push(`ended ${item.end} behind a terminal event that says ${terminal}`);
     } else if ('reset' in item) {
       const { reason, from } = item.reset;
       const folded = reason === 'collapsed' && job.kind.snapshot;
-      if (!folded && !lost(job)) found.push(`was reset to ${from}: ${reason}`);
-      if (terminal && !lost(job)) found.push(`was reset to ${from} behind the terminal event`);
+      if (!folded && !excused) found.push(`was reset to ${from}: ${reason}`);
+      if (terminal && !excused) found.push(`was reset to ${from} behind the terminal event`);
       next = from;
       terminal = undefined;
     } else {
@@ -45,14 +58,8 @@ const judgeClient = (job: Started, client: Client, final: JobEvent | undefined, 
       terminal = end;
     }
   }
-  if (client.gone) {
-    // An owner that has ended its job brings it back only for a while, and a newcomer cannot know what was there before.
-    const ended = job.puppet.ownEnd || job.cancelled;
-    const forgotten = lost(job) || (job.flushed && ((ended && lingerMs < 1_000) || client.gone === 'for a newcomer'));
-    if (!forgotten) found.push('was told that there is no such job');
-  } else if (terminal === undefined) {
-    found.push('got no terminal event');
-  }
+  if (client.gone && !excused) found.push('was told that there is no such job');
+  if (!client.gone && terminal === undefined && !excused) found.push('got no terminal event');
   return found;
 };
 
@@ -76,31 +83,27 @@ const judgeStream = (job: Started, stream: ReadonlyMap<number, JobEvent>): strin
   const last = Math.max(0, ...stream.keys());
   const ends = [...stream.values()].filter(({ end }) => end);
   if (ends.length > 1 || (ends[0] && ends[0].seq !== last)) found.push(`has ${ends.length} terminal events`);
-  const owners = ends[0]?.data.startsWith(`${puppet.name}.`) ?? false;
+  const [end] = ends;
+  // The event that was one too many has no number of its own.
+  const tooLarge = end?.data.startsWith('too_large') ?? false;
+  const owners = end?.data.startsWith(`${puppet.name}.`) ?? false;
   for (const { seq, data } of stream.values()) {
     const emitted = puppet.emitted.get(seq);
     if (data === emitted) continue;
     // The gateway's own words: a note, then the end; instead of what a dead owner could not store any more.
     const words = !owners && seq > last - 2;
     if (!words) found.push(`${data.slice(0, 60)} at ${seq}, where the work has said ${emitted?.slice(0, 60)}`);
-    else if (emitted !== undefined && !orphaned && !flushed) found.push(`${data} instead of ${emitted.slice(0, 60)}`);
+    else if (emitted !== undefined && !orphaned && !flushed && !tooLarge)
+      found.push(`${data} instead of ${emitted.slice(0, 60)}`);
   }
-  const [end] = ends;
   if (end && /owner_lost|store_lost/.test(end.data) && !orphaned && !flushed)
     found.push(`${end.data}, but its owner lives`);
-  if (
-    job.cancelled &&
-    !orphaned &&
-    !flushed &&
-    !puppet.ownEnd &&
-    end?.end !== 'cancelled' &&
-    !end?.data.startsWith('too_large')
-  ) {
+  if (job.cancelled && !orphaned && !flushed && !puppet.ownEnd && end?.end !== 'cancelled' && !tooLarge) {
     found.push(`was cancelled and ended ${end?.end}`);
   }
   for (const { heard } of job.clients) {
     for (const item of heard) {
-      if (!('reset' in item) || item.reset.snapshot === undefined || lost(job)) continue;
+      if (!('reset' in item) || item.reset.snapshot === undefined) continue;
       const before = Array.from({ length: item.reset.from - 1 }, (_, i) => ({ data: puppet.emitted.get(i + 1) ?? '' }));
       if (item.reset.snapshot !== listing(undefined, before))
         found.push(`a snapshot before ${item.reset.from} is not what was said`);

@@ -29,7 +29,7 @@ export interface Started {
   cancelled: boolean;
   /** Its replica has died. */
   orphaned: boolean;
-  /** The store was emptied after it had begun. */
+  /** The store was emptied after it had begun, or went back. */
   flushed: boolean;
 }
 
@@ -51,6 +51,7 @@ export class World {
   private readonly replicas: (Replica | undefined)[] = [];
   /** Replicas that came later. */
   private readonly newcomers = new Set<Replica>();
+  private flushes = 0;
   private names = 0;
 
   constructor(options: WorldOptions) {
@@ -160,20 +161,23 @@ export class World {
   private async start(owner: Replica, name: KindName, deaf: boolean): Promise<void> {
     const kind = KINDS[name];
     const puppet = new Puppet(`${name}${++this.names}`, deaf);
+    const { flushes } = this;
     const { id } = await owner.jobs.start({ kind, principal: 'ann' }, puppet.work);
-    this.add(id, kind, puppet, owner);
+    this.add(id, kind, puppet, owner, flushes);
   }
 
   private async dispatch(replica: Replica, owner: Replica, deaf: boolean): Promise<void> {
     const puppet = new Puppet(`sent${++this.names}`, deaf);
     this.puppets.set(puppet.name, puppet);
+    const { flushes } = this;
     const { id } = await replica.jobs.dispatch({ kind: KINDS.plain, principal: 'ann' }, owner.name, puppet.name);
-    this.add(id, KINDS.plain, puppet, owner);
+    this.add(id, KINDS.plain, puppet, owner, flushes);
   }
 
-  private add(id: string, kind: JobKind, puppet: Puppet, owner: Replica): void {
-    const nothing = { clients: [], outcomes: [], cancelled: false, flushed: false };
-    this.jobs.push({ id, kind, puppet, owner, ...nothing, orphaned: this.dead.includes(owner) });
+  private add(id: string, kind: JobKind, puppet: Puppet, owner: Replica, flushes: number): void {
+    const nothing = { clients: [], outcomes: [], cancelled: false };
+    const fate = { flushed: this.flushes !== flushes, orphaned: this.dead.includes(owner) };
+    this.jobs.push({ id, kind, puppet, owner, ...nothing, ...fate });
   }
 
   private async attach(job: Started, replica: Replica, after: number): Promise<void> {
@@ -219,10 +223,14 @@ export class World {
   }
 
   private async fault(fault: Fault): Promise<void> {
-    const flushed = fault.what === 'flush' ? this.jobs.slice() : [];
-    for (const job of flushed) job.flushed = true;
+    const flushed = (): void => {
+      if (fault.what !== 'flush' && fault.what !== 'back') return;
+      this.flushes++;
+      for (const job of this.jobs) job.flushed = true;
+    };
+    flushed();
     await this.options.fault?.(fault);
-    if (fault.what === 'flush') for (const job of this.jobs) job.flushed = true; // also those begun while it waited
+    flushed(); // it may have waited for the store, as those who began a job meanwhile
   }
 
   /** What somebody was promised has happened, or cannot any more. */
