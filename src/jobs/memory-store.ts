@@ -51,6 +51,9 @@ export interface MemoryJobStoreOptions {
   readonly maxFinishedBytes?: number;
 }
 
+/** Only what is stored: what a writer hands over also holds the bytes that streams were given, and would for as long. */
+const bare = ({ seq, data, end }: JobEvent): JobEvent => (end ? { seq, data, end } : { seq, data });
+
 /** The embedded store: the same rules as the Lua scripts, in this process. */
 export class MemoryJobStore implements JobStore {
   private readonly clock: () => number;
@@ -133,7 +136,7 @@ export class MemoryJobStore implements JobStore {
     if (job.last >= final.seq && (!end || job.state === end.state)) return 'stored';
     if (job.state !== 'running') return 'fenced';
     if (first.seq > job.last + 1) return 'lost';
-    const fresh = events.filter(({ seq }) => seq > job.last);
+    const fresh = events.filter(({ seq }) => seq > job.last).map(bare);
     job.events.push(...fresh);
     job.last = final.seq;
     for (const name of asks) if (!job.approvals.has(name)) job.approvals.set(name, undefined);
@@ -160,7 +163,7 @@ export class MemoryJobStore implements JobStore {
       ...{ owner, kind, principal, about, created, from, snapshot, last, cancel: job?.cancel ?? cancel },
       state: 'running',
       approvals: new Map([...(job?.approvals ?? []), ...approvals]),
-      events: [...events],
+      events: events.map(bare),
     };
     this.jobs.set(id, restored);
     this.running.add(id);

@@ -29,14 +29,14 @@ if first > last + 1 then return 'lost' end
 local digits = function(x) return string.format('%.0f', x) end
 for i = last + 2 - first, n do
   last = last + 1
-  local data = ARGV[events + i]
+  local seq, data = digits(last), ARGV[events + i]
   local over = i == n and ARGV[4] or ''
   if over ~= '' then
-    redis.call('XADD', KEYS[2], digits(last) .. '-0', 'd', data, 'e', over)
+    redis.call('XADD', KEYS[2], seq .. '-0', 'd', data, 'e', over)
   else
-    redis.call('XADD', KEYS[2], digits(last) .. '-0', 'd', data)
+    redis.call('XADD', KEYS[2], seq .. '-0', 'd', data)
   end
-  redis.call('SPUBLISH', KEYS[2], digits(last) .. ' ' .. over .. ' ' .. data)
+  redis.call('SPUBLISH', KEYS[2], seq .. ' ' .. over .. ' ' .. data)
 end
 redis.call('HSET', KEYS[1], 'last', digits(last))
 for i = 11, 10 + asks do redis.call('HSETNX', KEYS[1], 'a:' .. ARGV[i], '') end
