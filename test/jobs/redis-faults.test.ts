@@ -178,7 +178,7 @@ describe('what jobs survive with Redis', () => {
       { seq: 4, data: 'the end', end: 'interrupted' },
     ] as const;
     const end = { state: 'interrupted', keepMs: 60_000, logMs: 60_000, snapshot: undefined } as const;
-    expect(await b.store.reap(record, { events, asks: [], end })).toBe(true);
+    expect(await b.store.reap(record, { events, asks: [], end })).toBe('reaped');
     await eventually(() => follower.ended !== undefined);
     expect(follower.resets).toEqual(['ahead 1 ']);
     expect(follower.seen).toEqual(['1', '2', '3', '1', '2', 'note', 'the end']);
