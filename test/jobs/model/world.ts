@@ -95,7 +95,7 @@ export class World {
       return this.jobs.every(({ clients }) => clients.every(({ over }) => over));
     });
     await this.within('no job is left running', async () => {
-      const records = await Promise.all(this.jobs.map(({ id }) => this.living[0]?.jobs.find(id)));
+      const records = await Promise.all(this.jobs.map(async ({ id }) => this.living[0]?.jobs.find(id)));
       return records.every((record) => record?.state !== 'running');
     });
     await Promise.all(this.busy);
@@ -153,7 +153,10 @@ export class World {
       case 'crash':
         if (replica) await this.crash(replica);
         break;
-      default:
+      case 'back':
+      case 'cut':
+      case 'flush':
+      case 'pause':
         await this.fault(operation);
     }
   }
