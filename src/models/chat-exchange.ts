@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { ChatStream } from './chat-stream.ts';
 import type { EventPipe } from './event-pipe.ts';
 import { ModelError } from './model-error.ts';
+import { Patience } from './patience.ts';
 
 export interface ChatExchangeOptions {
   readonly response: IncomingMessage;
@@ -19,7 +20,7 @@ const TIDY_MS = 1_000;
 /** Reads an answer's body into the pipe, at the pace of whoever reads there. */
 export class ChatExchange {
   private readonly options: ChatExchangeOptions;
-  private timer: NodeJS.Timeout | undefined;
+  private patience: Patience | undefined;
   private lingering = false;
   private over = false;
 
@@ -33,7 +34,7 @@ export class ChatExchange {
 
   pause(): void {
     // Silence is ours now, not the backend's.
-    clearTimeout(this.timer);
+    this.patience?.end();
     this.options.response.pause();
   }
 
@@ -49,22 +50,22 @@ export class ChatExchange {
     this.attempt(() => stream.feed(bytes));
     if (this.over || response.isPaused()) return;
     if (stream.complete && !this.lingering) this.watch();
-    else this.timer?.refresh();
+    else this.patience?.renew();
   }
 
   /** The last bytes have come, or the connection is gone. */
   private closed(): void {
     const cut = !this.options.response.complete;
     if (!this.over) this.attempt(() => this.options.stream.end({ cut }));
-    clearTimeout(this.timer);
+    this.patience?.end();
   }
 
   private watch(): void {
     const { stream, idleMs, lingerMs } = this.options;
     this.lingering = stream.complete;
     const ms = this.over ? TIDY_MS : this.lingering ? Math.min(lingerMs, idleMs) : idleMs;
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.silence(), ms);
+    this.patience?.end();
+    this.patience = new Patience(ms, () => this.silence());
   }
 
   private silence(): void {

@@ -1,6 +1,7 @@
 import { type ClientRequest, type IncomingMessage, Agent as PlainAgent, request as plainRequest } from 'node:http';
 import { Agent as SecureAgent, request as secureRequest } from 'node:https';
 import { ModelError } from './model-error.ts';
+import { Patience } from './patience.ts';
 
 /**
  * One request to a backend. Not fetch, which can wait for ever for a peer that closes right after it has accepted, and
@@ -51,13 +52,13 @@ export const sendRequest = ({ method, url, headers, body, agent, signal, ...limi
     const close = (): void => {
       request.destroy();
     };
-    let timer: NodeJS.Timeout | undefined;
+    let patience: Patience | undefined;
     const allow = (ms: number, error: () => ModelError): void => {
-      clearTimeout(timer);
-      timer = setTimeout(() => {
+      patience?.end();
+      patience = new Patience(ms, () => {
         reject(error());
         close();
-      }, ms);
+      });
     };
     const connected = (): void =>
       allow(limits.firstByteMs, () => new ModelError('timeout', "The model's backend did not answer in time."));
@@ -70,13 +71,13 @@ export const sendRequest = ({ method, url, headers, body, agent, signal, ...limi
       else socket.once(secure ? 'secureConnect' : 'connect', connected);
     });
     request.once('response', (response) => {
-      clearTimeout(timer);
+      patience?.end();
       response.on('error', () => {}); // told by its end
       resolve(response);
     });
     request.on('error', (error) => reject(unreachable(error)));
     request.once('close', () => {
-      clearTimeout(timer);
+      patience?.end();
       signal.removeEventListener('abort', close);
       reject(unreachable(new Error('closed'))); // says nothing to who has the answer
     });

@@ -20,7 +20,8 @@ const LONGEST_HEEDED_MS = 86_400_000;
 export const parseRetryAfter = (header: string | undefined, now: number): number | undefined => {
   const text = header?.trim() ?? '';
   if (text === '') return undefined;
-  const ms = /^\d+(\.\d+)?$/.test(text) ? Number(text) * 1_000 : Date.parse(text) - now;
+  const seconds = /^\d+(\.\d+)?$/.test(text);
+  const ms = seconds ? Number(text) * 1_000 : /^[a-z]/i.test(text) ? Date.parse(text) - now : Number.NaN;
   return Number.isFinite(ms) ? Math.min(Math.max(0, Math.round(ms)), LONGEST_HEEDED_MS) : undefined;
 };
 
