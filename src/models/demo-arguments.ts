@@ -33,6 +33,7 @@ const FORMATS: Readonly<Record<string, string>> = {
 const typeOf = (schema: JsonObject): string | undefined => {
   const named = [schema.type, ...listIn(schema.type)].find((type) => textIn(type) && type !== 'null');
   if (typeof named === 'string') return named;
+  if (schema.type === 'null') return 'null';
   if (objectIn(schema.properties)) return 'object';
   return schema.items === undefined ? undefined : 'array';
 };

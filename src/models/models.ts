@@ -60,6 +60,8 @@ const passes = (error: ModelError): boolean =>
   error.retryable || error.code === 'unavailable' || SILENT.has(error.code);
 const SILENT: ReadonlySet<ModelErrorCode> = new Set(['not_found', 'rate_limited', 'timeout']);
 
+const usageOf = ({ type: _, ...usage }: { readonly type: 'usage' } & Usage): Usage => usage;
+
 /** All models, whoever serves them. */
 export class Models {
   private readonly entries: readonly Entry[];
@@ -158,7 +160,7 @@ export class Models {
       for await (const event of entry.backend.stream(request, signal ? { signal } : {})) {
         if (first) observe?.firstEvent?.(entry.name, performance.now() - begun);
         first = false;
-        if (event.type === 'usage') usage = event;
+        if (event.type === 'usage') usage = usageOf(event);
         if (event.type === 'finish') {
           outcome = event.reason;
           entry.health.answered(this.now());
