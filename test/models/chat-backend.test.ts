@@ -162,7 +162,7 @@ describe('a backend over HTTP', () => {
     const client = clientOf(server.url);
     for (let i = 0; i < 3; i++) {
       expect(await wholeAnswer(client.stream(ask('hello')))).toMatchObject({ text: 'hi', finish: 'stop' });
-      await sleep(60);
+      await sleep(200); // until the end has come as well
     }
     expect(server).toMatchObject({ accepted: 1, requests: { length: 3 } });
   });

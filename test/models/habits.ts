@@ -66,7 +66,11 @@ export const HABITS: readonly Habit[] = [
   { name: 'data: without a space', body: (hello + end_('stop')).replaceAll('data: ', 'data:'), events: HELLO },
   { name: 'lines that end with CRLF', body: (hello + end_('stop')).replaceAll('\n', '\r\n'), events: HELLO },
   { name: 'lines that end with CR', body: (hello + end_('stop')).replaceAll('\n', '\r'), events: HELLO },
-  { name: 'a byte order mark', body: `\uFEFF${hello}${end_('stop')}`, events: HELLO },
+  {
+    name: 'a byte order mark',
+    body: `\uFEFF${delta({ content: 'Hel' })}${delta({ content: 'lo' })}${end_('stop')}`,
+    events: HELLO,
+  },
   { name: 'empty lines before the first event', body: `\n\r\n\n${hello}${end_('stop')}`, events: HELLO },
   {
     name: 'comments, ids, retries and events of other names',
@@ -443,6 +447,33 @@ export const HABITS: readonly Habit[] = [
     ],
     finish: 'tool_calls',
   })),
+  {
+    name: 'two whole calls in one chunk, both with the index 0 and without an id',
+    body: tools(piece({ index: 0 }, 'add', '{"a":1}'), piece({ index: 0 }, 'add', '{"a":1}')) + end_(),
+    events: [
+      ...call(0, 'own', 'add', '{"a":1}'),
+      ...call(1, 'own', 'add', '{"a":1}'),
+      end(0, 'own', 'add', '{"a":1}'),
+      end(1, 'own', 'add', '{"a":1}'),
+    ],
+    finish: 'tool_calls',
+  },
+  {
+    name: 'two whole calls of different tools, both with the index 0 and without an id',
+    body: tools(piece({ index: 0 }, 'add', '{"a":1}')) + tools(piece({ index: 0 }, 'sub', '{"a":1}')) + end_(),
+    events: [
+      ...call(0, 'own', 'add', '{"a":1}'),
+      ...call(1, 'own', 'sub', '{"a":1}'),
+      end(0, 'own', 'add', '{"a":1}'),
+      end(1, 'own', 'sub', '{"a":1}'),
+    ],
+    finish: 'tool_calls',
+  },
+  {
+    name: 'a byte order mark before a document',
+    body: `\uFEFF${JSON.stringify({ ...HEAD, choices: [{ message: { content: 'Hello' }, finish_reason: 'stop' }] })}`,
+    events: [text('Hello')],
+  },
   {
     name: 'two whole calls in one chunk, without id and index',
     body: tools(piece({}, 'add', '{"a":1}'), piece({}, 'add', '{"a":1}')) + end_(),
