@@ -27,6 +27,8 @@ import { Connections } from './limits/connections.ts';
 import { EventRate } from './limits/event-rate.ts';
 import { PublishRate } from './limits/publish-rate.ts';
 import { ListenError } from './listen-error.ts';
+import type { Models } from './models/models.ts';
+import { openModels } from './models/open-models.ts';
 import { requestLogger } from './ops/logging.ts';
 import { Metrics } from './ops/metrics.ts';
 import { opsRoutes } from './ops/routes.ts';
@@ -57,6 +59,7 @@ export interface GatewayOptions {
 /** What is made before the gateway itself, because it takes a moment or may be what stops the start. */
 interface Prepared {
   readonly metrics: Metrics;
+  readonly models: Models;
   readonly toolbox: Toolbox;
 }
 
@@ -66,6 +69,7 @@ export class Gateway {
   readonly hub: Hub;
   readonly jobs: Jobs;
   readonly toolbox: Toolbox;
+  readonly models: Models;
   readonly metrics: Metrics;
   private readonly config: Config;
   private readonly logger: Logger;
@@ -81,10 +85,11 @@ export class Gateway {
   /** Nobody stays any more: whoever still comes in is sent away as well. */
   private leaving = false;
 
-  private constructor({ config, logger, toolbox, metrics }: GatewayOptions & Prepared) {
+  private constructor({ config, logger, toolbox, models, metrics }: GatewayOptions & Prepared) {
     this.config = config;
     this.logger = logger;
     this.toolbox = toolbox;
+    this.models = models;
     this.metrics = metrics;
     this.ownSecret = config.keyConfigured ? undefined : randomBytes(32).toString('base64url');
     const replica = randomUUID();
@@ -170,7 +175,7 @@ export class Gateway {
           loaded: () => this.hub.loaded,
           draining: () => this.draining,
         },
-        details: () => ({ mcpServers: this.toolbox.mcpStates() }),
+        details: () => ({ mcpServers: this.toolbox.mcpStates(), models: this.models.health() }),
       }),
       agents: toolRoutes({ registry: this.toolbox.registry, requireAdmin: requireServiceRole }),
       auth: authRoutes({ authenticator, tickets, cookie: new SessionCookie(config.auth.cookie) }),
@@ -221,9 +226,10 @@ export class Gateway {
     this.server.requestTimeout = 60_000; // of the request itself; a stream's answer may last for ever
   }
 
-  /** Throws a `ToolboxError` when the tools of the settings cannot be used. */
+  /** Throws a `ToolboxError` or a `ModelsError` when what the settings name cannot be used. */
   static async open({ config, logger }: GatewayOptions): Promise<Gateway> {
     const metrics = new Metrics();
+    const models = openModels({ settings: config, env: process.env, observe: metrics.models });
     const toolbox = await Toolbox.open({
       settings: config,
       env: process.env,
@@ -235,7 +241,7 @@ export class Gateway {
         else if (state === 'failed') logger.warn({ server: name, reason: lastError }, 'An MCP server does not start.');
       },
     });
-    return new Gateway({ config, logger, metrics, toolbox });
+    return new Gateway({ config, logger, metrics, toolbox, models });
   }
 
   /** Reads again what may have changed: the files of MCP servers and of tools. */
@@ -307,6 +313,7 @@ export class Gateway {
     await this.connections.close();
     await this.runningJobs.close();
     await this.toolbox.close();
+    this.models.close();
     await this.log.close();
   }
 

@@ -99,7 +99,8 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.
 
 /** Settings that cannot be used, whichever room has found that. */
 const isProblems = (error: unknown): error is Error & { readonly problems: readonly string[] } =>
-  error instanceof ConfigError || (error instanceof Error && error.name === 'ToolboxError');
+  error instanceof ConfigError ||
+  (error instanceof Error && (error.name === 'ToolboxError' || error.name === 'ModelsError'));
 
 /** 2: what was asked for cannot be understood or is set wrongly; 1: it was understood and failed. */
 const exitCodeOf = (error: unknown): number => {

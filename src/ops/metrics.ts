@@ -18,6 +18,18 @@ export interface ToolCounts {
   called(tool: string, outcome: string, seconds: number): void;
 }
 
+/** What became of questions to models. */
+export interface ModelCounts {
+  firstEvent(backend: string, ms: number): void;
+  ended(
+    backend: string,
+    outcome: string,
+    ms: number,
+    usage: { readonly input: number; readonly output: number } | undefined,
+  ): void;
+  fellBack(from: string, to: string, code: string): void;
+}
+
 export interface MetricsSources {
   readonly hub: () => HubStats;
   readonly store: () => readonly PartitionHealth[];
@@ -40,6 +52,7 @@ export class Metrics {
   readonly observeStore: ObserveStore;
   readonly jobs: JobCounts;
   readonly tools: ToolCounts;
+  readonly models: ModelCounts;
   private readonly publishedTotal: Counter;
   private readonly publishSeconds: Histogram;
   private readonly closedTotal: Counter;
@@ -74,6 +87,7 @@ export class Metrics {
     this.observeStore = (operation, ms) => storeSeconds.observe({ operation }, ms / 1_000);
     this.jobs = this.jobCounts();
     this.tools = this.toolCounts();
+    this.models = this.modelCounts();
   }
 
   published(events: number, seconds: number): void {
@@ -141,6 +155,39 @@ export class Metrics {
         calls.inc({ tool, outcome });
         seconds.observe({ tool }, duration);
       },
+    };
+  }
+
+  private modelCounts(): ModelCounts {
+    const registers = [this.registry];
+    const histogram = (name: string, help: string): Histogram =>
+      new Histogram({ name, help, labelNames: ['backend'], buckets: SLOW, registers });
+    const counter = (name: string, help: string, labelNames: string[]): Counter =>
+      new Counter({ name, help, labelNames, registers });
+    const requests = counter('sluice_model_requests_total', 'Answers of models, by backend and outcome.', [
+      'backend',
+      'outcome',
+    ]);
+    const tokens = counter('sluice_model_tokens_total', 'Tokens that backends have counted, by direction.', [
+      'backend',
+      'direction',
+    ]);
+    const fallbacks = counter('sluice_model_fallbacks_total', 'Models that could not answer, by the reason.', [
+      'reason',
+    ]);
+    const first = histogram('sluice_model_first_event_seconds', 'From the question to the first event of the answer.');
+    const whole = histogram('sluice_model_seconds', 'From the question to the end of the answer.');
+    return {
+      firstEvent: (backend, ms) => first.observe({ backend }, ms / 1_000),
+      ended: (backend, outcome, ms, usage) => {
+        requests.inc({ backend, outcome });
+        whole.observe({ backend }, ms / 1_000);
+        if (usage) {
+          tokens.inc({ backend, direction: 'input' }, usage.input);
+          tokens.inc({ backend, direction: 'output' }, usage.output);
+        }
+      },
+      fellBack: (_from, _to, reason) => fallbacks.inc({ reason }),
     };
   }
 
