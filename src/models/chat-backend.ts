@@ -130,7 +130,7 @@ export class ChatBackend implements ModelBackend {
     }
   }
 
-  /** Connections that nobody uses are closed; answers that are being read are left to their readers. */
+  /** Closes all connections: answers that are being read break off. */
   close(): void {
     this.agent.destroy();
   }

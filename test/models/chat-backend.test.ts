@@ -7,7 +7,8 @@ import type { ModelRequest } from '../../src/models/model.ts';
 import { eventually } from '../streams/logs.ts';
 import { DONE, delta, frame, type Reply, type Script, ScriptedBackend, saying } from '../support/model-backend.ts';
 import { ask, collect } from './collect.ts';
-import { expectHabit, HABITS } from './habits.ts';
+import { expectHabit } from './habit.ts';
+import { HABITS } from './habits.ts';
 
 const KEY = 'sk-very-secret-0123456789';
 const backends: ChatBackend[] = [];
@@ -481,6 +482,20 @@ describe('a backend over HTTP', () => {
       expect(error).toMatchObject({ code: 'invalid_request' });
       await eventually(() => server.sockets.size === 0);
     });
+  });
+
+  it('breaks off when it is closed', async () => {
+    const server = await serving((reply) => {
+      reply.head();
+      reply.chunk(delta({ content: 'one' }));
+    });
+    const client = clientOf(server.url);
+    const events = client.stream(ask('hello'));
+    await events.next();
+    await events.next();
+    client.close();
+    await expect(events.next()).rejects.toMatchObject({ code: 'unavailable' });
+    await eventually(() => server.sockets.size === 0);
   });
 
   it('has its configuration checked at once', () => {

@@ -3,7 +3,8 @@ import { ChatStream } from '../../src/models/chat-stream.ts';
 import type { ModelEvent } from '../../src/models/model.ts';
 import { ModelError } from '../../src/models/model-error.ts';
 import { DONE, delta, saying } from '../support/model-backend.ts';
-import { expectHabit, HABITS } from './habits.ts';
+import { expectHabit } from './habit.ts';
+import { HABITS } from './habits.ts';
 
 interface Read {
   readonly events: ModelEvent[];
