@@ -37,8 +37,8 @@ import { parseTraceparent } from './ops/traceparent.ts';
 import { toolRoutes } from './protocols/agents/tools.ts';
 import { ossaDialect } from './protocols/ossa/dialect.ts';
 import { ossaRoutes } from './protocols/ossa/routes.ts';
-import type { ChannelStream } from './sse/channel-stream.ts';
 import { CLOSE_REASONS } from './sse/closing.ts';
+import type { Drainable } from './sse/drainable.ts';
 import { TimerWheel } from './sse/timer-wheel.ts';
 import { Hub } from './streams/hub.ts';
 import type { LimitsOf, StreamLog } from './streams/log.ts';
@@ -77,7 +77,7 @@ export class Gateway {
   private readonly wheel = new TimerWheel().start();
   private readonly connections: Connections;
   private readonly runningJobs: Connections;
-  private readonly streams = new Set<ChannelStream>();
+  private readonly streams = new Set<Drainable>();
   /** Made at every start while no key is configured. */
   private readonly ownSecret: string | undefined;
   private readonly endWatch: () => void;
@@ -204,7 +204,7 @@ export class Gateway {
         },
         closed: (stream, reason) => {
           this.streams.delete(stream);
-          this.metrics.closed(reason);
+          if (reason !== undefined) this.metrics.closed(reason);
           if (reason === 'slow') logger.warn('A stream was cut because its reader took nothing.');
         },
         traceparentOf: (header) => parseTraceparent(header)?.text,
@@ -317,7 +317,7 @@ export class Gateway {
     await this.log.close();
   }
 
-  private sendAway(stream: ChannelStream): void {
+  private sendAway(stream: Drainable): void {
     stream.drain(this.config.ossa.retryMs + Math.random() * RETURN_WITHIN_MS);
   }
 

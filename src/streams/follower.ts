@@ -63,6 +63,11 @@ export class Follower implements Member {
     this.around = around;
   }
 
+  /** Where it stands, if that is where everything received stands. */
+  get position(): string | undefined {
+    return this.live ? encodePlaces(this.interest.lanes[0] ?? 0, this.around.heads()) : undefined;
+  }
+
   close(): void {
     this.closed = true;
   }
@@ -112,6 +117,7 @@ export class Follower implements Member {
       this.losses.clear();
       this.live = true;
       this.around.join(this);
+      this.sink.level?.();
     }
   }
 

@@ -19,6 +19,11 @@ export interface FollowRequest extends Wanted {
 export interface Following {
   /** The sink takes events again. */
   resume(): void;
+  /**
+   * What an id would carry behind its prefix; undefined while it catches up. Everything before it has been given to the
+   * sink when this returns.
+   */
+  position(): string | undefined;
   close(): void;
 }
 
@@ -91,6 +96,10 @@ export class Hub {
     let closed = false;
     return {
       resume: () => follower.resume(),
+      position: () => {
+        this.flushAll(); // what waits for the end of this turn lies before the position
+        return follower.position;
+      },
       close: () => {
         if (closed) return;
         closed = true;

@@ -26,6 +26,8 @@ export interface Sink {
    */
   connected(position: string | undefined, resumed: boolean): void;
   resync(notice: Resync): void;
+  /** It has everything that has arrived here, and is given the rest as it comes. */
+  level?(): void;
   /** How many events it would take at once while it catches up; absent: as many as there are. At least 1. */
   room?(): number;
   /** False: take nothing more until `resume`. The batch itself has been taken all the same. */

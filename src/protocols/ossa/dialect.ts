@@ -1,21 +1,31 @@
+import { pollEncoder } from '../../sse/channel-poll.ts';
 import type { ChannelDialect } from '../../sse/dialect.ts';
 import { comment, frame } from '../../sse/frame.ts';
 import { type Framing, framed } from '../../sse/framing.ts';
 import { Heartbeat } from '../../sse/heartbeat.ts';
 import type { Encoder } from '../../streams/entry.ts';
 import type { StoredEvent } from '../../streams/log.ts';
-import { EVENT_TYPES, readStoredForm } from './event.ts';
+import { EVENT_TYPES, type EventType, readStoredForm } from './event.ts';
 
 const uuidOf = (position: string): string => position.slice(0, 36);
 
-const eventFrame = ({ ms, seq, prev, data }: StoredEvent, uuid: string, line: string): string => {
+/** The JSON of an event; put together from what is stored, nothing of which is parsed. */
+const eventJson = ({ ms, seq, prev, data }: StoredEvent, uuid: string): { type: EventType; json: string } => {
   const { type, payload, metadata } = readStoredForm(data);
-  const prefix = EVENT_TYPES[type];
   const timestamp = new Date(ms).toISOString();
   const numbered = `${metadata.slice(0, -1)},"sequence":${seq},"previous":${prev}}`; // metadata is never empty
-  const body = `{"type":"${type}","id":"${prefix}-${uuid}","timestamp":"${timestamp}","payload":${payload},"metadata":${numbered}}`;
-  return `event: ${type}\nid: ${prefix}-${line}\ndata: ${body}\n\n`;
+  const id = `${EVENT_TYPES[type]}-${uuid}`;
+  const json = `{"type":"${type}","id":"${id}","timestamp":"${timestamp}","payload":${payload},"metadata":${numbered}}`;
+  return { type, json };
 };
+
+const eventFrame = (event: StoredEvent, uuid: string, line: string): string => {
+  const { type, json } = eventJson(event, uuid);
+  return `event: ${type}\nid: ${EVENT_TYPES[type]}-${line}\ndata: ${json}\n\n`;
+};
+
+/** For long-polling. */
+export const ossaPollEncoder = pollEncoder((event, uuid) => eventJson(event, uuid).json);
 
 const encoderFor = (framing: Framing): Encoder => ({
   encode: (event, uuid, line) => framed(framing, eventFrame(event, uuid, line)),

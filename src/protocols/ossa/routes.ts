@@ -4,10 +4,12 @@ import { parametersOf } from '../../auth/credentials.ts';
 import { ChannelStream, type Pace } from '../../sse/channel-stream.ts';
 import type { CloseReason } from '../../sse/closing.ts';
 import type { ChannelDialect } from '../../sse/dialect.ts';
+import type { Drainable } from '../../sse/drainable.ts';
 import type { TimerWheel } from '../../sse/timer-wheel.ts';
 import type { Hub } from '../../streams/hub.ts';
 import { jsonBody } from '../group.ts';
 import { Problem } from '../problem.ts';
+import { parseWait, poll, wantsPolling } from './poll.ts';
 import { type PublishRules, publish } from './publish.ts';
 import { checkWanted, parseWanted } from './wanted.ts';
 
@@ -29,8 +31,8 @@ export interface OssaOptions {
     | { readonly allowed: false; readonly reason: 'principal' | 'total' }
   >;
   readonly pace: () => Pace;
-  readonly opened: (stream: ChannelStream) => void;
-  readonly closed: (stream: ChannelStream, reason: CloseReason) => void;
+  readonly opened: (stream: Drainable) => void;
+  readonly closed: (stream: Drainable, reason: CloseReason | undefined) => void;
   /** The valid trace context of a request. */
   readonly traceparentOf: (header: string | undefined) => string | undefined;
   readonly published: (events: number, seconds: number) => void;
@@ -40,7 +42,7 @@ const BODY_BYTES = 8 * 1024 * 1024;
 
 /** The header wins: a native reconnect repeats the old URL. */
 const lastEventIdOf = (req: Request, parameters: URLSearchParams): string | undefined =>
-  req.get('Last-Event-ID') ?? parameters.get('lastEventId') ?? undefined;
+  req.get('Last-Event-ID') ?? parameters.get('lastEventId') ?? parameters.get('cursor') ?? undefined;
 
 /** Some clients write a list as one parameter, some as one for each: `channels=a,b` or `channels=a&channels=b`. */
 const channelsOf = (parameters: URLSearchParams): string | undefined =>
@@ -60,9 +62,24 @@ export const ossaRoutes = (options: OssaOptions): Router => {
     const parameters = parametersOf(req.originalUrl);
     const wanted = parseWanted(channelsOf(parameters), options.maxChannels);
     checkWanted(wanted, principal);
+    const waitMs = wantsPolling(req) ? parseWait(parameters.get('wait') ?? undefined) : undefined;
     const place = await options.acquire(principal.sub);
     if (!place.allowed) {
       throw new Problem('RATE_LIMIT_EXCEEDED', REFUSED[place.reason], { headers: { 'Retry-After': '5' } });
+    }
+    if (waitMs !== undefined) {
+      const cursor = lastEventIdOf(req, parameters);
+      const polling = poll(res, {
+        hub,
+        wanted,
+        granted: principal.subscribe,
+        cursor,
+        waitMs,
+        opened: options.opened,
+        closed: options.closed,
+      });
+      await polling.finally(place.release);
+      return;
     }
     const stream: ChannelStream = new ChannelStream(res, {
       hub,
