@@ -253,7 +253,7 @@ const routes: readonly Row[] = [
   ...['/api', '/API/x', '/v1', '/responses', '/models', '/Models'].map((path) => missing(path, path.toLowerCase().startsWith('/api') ? 'api' : 'openai')),
   ...['/unknown', '/apix', '/v1x', '/eventsx', '/console', '/auth', '/EVENTS?channels=a', '//events', '/events/../auth'].map((path) => missing(path)),
   ...[...ORS_ROOT, ...ORS_SUFFIXES].flatMap((name) => [missing(`/${name}`, 'ors'), missing(`/${name}`, 'ors', 'POST')]),
-  ...Object.entries(PREFIXES).flatMap(([prefix, shape]) => ORS_SUFFIXES.flatMap((suffix) => [missing(`${prefix}/${suffix}`, shape), missing(`${prefix}/${suffix}/`, shape, 'POST')])),
+  ...Object.entries(PREFIXES).flatMap(([prefix, shape]) => ORS_SUFFIXES.flatMap((suffix) => [missing(`${prefix}/${suffix}`, shape), missing(`${prefix}/${suffix}/`, shape, 'POST')])).filter(([name]) => name !== 'GET /api/tools'), // that one is a route of its own
   ...['PUT', 'PATCH', 'DELETE'].map((method) => missing('/events', 'ossa', method)),
   ...['/', '/health', '/livez', '/readyz', '/metrics'].map((path) => missing(path, 'ossa', 'POST')),
   ...['/auth/ticket', '/auth/session'].map((path) => missing(path)),

@@ -276,6 +276,8 @@ describe('what only administrators see', () => {
       status: 'ready',
       reasons: [],
       store: [{ up: true, markAgeMs: expect.any(Number), lastError: undefined }],
+      mcpServers: [],
+      models: [{ backend: 'demo', state: 'unknown' }],
     });
   });
 });
