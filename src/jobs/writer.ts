@@ -20,7 +20,7 @@ export interface Job extends JobFacts {
   ask(name: string, data: EventData): Promise<Decision>;
   /** Answers an own question, unless somebody has; resolves to the answer that holds. */
   decide(name: string, decision: Decision): Promise<Decision>;
-  /** The terminal event. Resolves when it is stored. */
+  /** The terminal event. Resolves when it is stored. Throws a `JobOver`, also if another replica was first. */
   end(state: EndState, data: EventData): Promise<void>;
 }
 
@@ -155,6 +155,7 @@ export class JobWriter implements Job {
     const log = this.log();
     this.finish(state, log, [text]);
     await this.settled;
+    if (this.fenced) throw new JobOver('Another replica has ended the job.');
   }
 
   /** Ends it in the words of its kind, unless it is over; its work is told to stop. */

@@ -364,6 +364,17 @@ describe.each(places)('jobs on $name', (place) => {
     expect(await b.jobs.find(id)).toMatchObject({ state: 'interrupted' });
   });
 
+  // It resolved as if the end had been stored, and the work took its result for delivered.
+  it('tells the work when another replica has ended the job before it', async () => {
+    const { id, job } = await begin();
+    const record = await b.jobs.find(id);
+    const end = { state: 'interrupted', keepMs: 60_000, logMs: 60_000, snapshot: undefined } as const;
+    const events = [{ seq: 1, data: 'gone', end: end.state }];
+    expect(record && (await b.store.reap(record, { events, asks: [], end }))).toBe('reaped');
+    await expect(job.end('completed', 'end')).rejects.toBeInstanceOf(JobOver);
+    expect(await b.jobs.find(id)).toMatchObject({ state: 'interrupted', last: 1 });
+  });
+
   it('ends the jobs of a replica that is gone, once and in the words of their kind', async () => {
     await place.clear();
     const times = { renewMs: 100, lookMs: 50, holdOffMs: 300 };
