@@ -21,7 +21,7 @@ export interface Job extends JobFacts {
   ask(name: string, data: EventData): Promise<Decision>;
   /** Answers an own question, unless somebody has; resolves to the answer that holds. */
   decide(name: string, decision: Decision): Promise<Decision>;
-  /** The terminal event. Resolves when it is stored. */
+  /** The terminal event. Resolves when it is stored. Throws a `JobOver`, also if another replica was first. */
   end(state: EndState, data: EventData): Promise<void>;
 }
 
@@ -160,6 +160,7 @@ export class JobWriter implements Job {
     this.ended = endOf(this.options.kind, state, this.log());
     this.enqueue({ seq, data: text, end: state });
     await this.settled;
+    if (this.fenced) throw new JobOver('Another replica has ended the job.');
   }
 
   /** Ends it in the words of its kind, unless it is over; its work is told to stop. */

@@ -86,7 +86,7 @@ describe('jobs of real processes', () => {
       const ids = await Promise.all([2, 5, 20].map((everyMs) => owner.start({ everyMs, events: 100_000 })));
       const near = await Promise.all(ids.map((id) => owner.follow(id)));
       const far = await Promise.all(others.flatMap((other) => ids.map((id) => other.follow(id))));
-      await eventually(() => far.every(({ last }) => last > 20));
+      await eventually(() => [...near, ...far].every(({ last }) => last > 20));
       far.push(...(await Promise.all(ids.map((id) => fleet.replica(1).follow(id, 15)))));
       const killed = performance.now();
       owner.kill('SIGKILL');
