@@ -22,6 +22,8 @@ export type Operation =
   | { readonly what: 'answer'; readonly job: number; readonly on: number; readonly approved: boolean }
   | { readonly what: 'end'; readonly job: number }
   | { readonly what: 'crash'; readonly on: number }
+  /** A replica takes the owner for dead and ends its job, wrongly. */
+  | { readonly what: 'usurp'; readonly job: number; readonly on: number }
   | Fault;
 
 /** What happens to the store. */
@@ -73,6 +75,7 @@ const ordinary: fc.WeightedArbitrary<Operation>[] = [
   { weight: 4, arbitrary: fc.record({ what: fc.constant('answer'), job: any, on: any, approved: fc.boolean() }) },
   { weight: 1, arbitrary: fc.record({ what: fc.constant('end'), job: any }) },
   { weight: 1, arbitrary: fc.record({ what: fc.constant('crash'), on: any }) },
+  { weight: 1, arbitrary: fc.record({ what: fc.constant('usurp'), job: any, on: any }) },
 ];
 
 const faults: fc.WeightedArbitrary<Operation>[] = [
