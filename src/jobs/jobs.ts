@@ -96,6 +96,7 @@ export class Jobs {
   private stopping = false;
   /** The store may have jobs of this replica that it has done with. */
   private lookAtOwn = false;
+  private doubtedUntil = Number.NEGATIVE_INFINITY;
 
   constructor(options: JobsOptions) {
     this.options = options;
@@ -119,7 +120,7 @@ export class Jobs {
       this.timers.push(setInterval(once, ms).unref());
       once();
     };
-    every(this.times.renewMs, 'The lease could not be renewed.', () => store.renew(replica));
+    every(this.times.renewMs, 'The lease could not be renewed.', () => this.renew());
     every(this.times.lookMs, 'Jobs of lost gateways could not be ended.', () => this.look());
   }
 
@@ -410,6 +411,19 @@ export class Jobs {
     return true;
   }
 
+  /**
+   * After a time without a lease, others may have ended what runs here, or be about to. Work that has nothing to write
+   * would never hear of it.
+   */
+  private async renew(): Promise<void> {
+    const { store, replica } = this.options;
+    const held = await store.renew(replica);
+    const now = performance.now();
+    if (!held) this.doubtedUntil = now + this.times.holdOffMs;
+    if (now >= this.doubtedUntil) return;
+    for (const { writer } of this.owned.values()) if (!writer.over) await writer.refresh();
+  }
+
   private async look(): Promise<void> {
     await this.reaper.look();
     if (!this.lookAtOwn) return;
@@ -428,7 +442,7 @@ export class Jobs {
     this.lookAtOwn = true;
     for (const { writer } of this.owned.values()) writer.restore();
     for (const track of this.tracks.values()) if (track.followed) track.level();
-    this.options.store.renew(this.options.replica).catch(() => {});
+    this.renew().catch(() => {});
   }
 
   private track(id: string): Track {
