@@ -10,8 +10,8 @@ const RUNS = Number(process.env.SLUICE_MODEL_RUNS ?? 0);
 const SEED = process.env.SLUICE_MODEL_SEED;
 /** Most of a run is waiting: several at a time, each with a server of its own. */
 const LANES = 4;
-const RUNS_IN_MEMORY = 60;
-const RUNS_ON_REDIS = 4;
+const RUNS_IN_MEMORY = 80;
+const RUNS_ON_REDIS = 6;
 const MINUTES = 60_000;
 
 const run = async (options: WorldOptions, story: Story): Promise<void> => {
