@@ -95,7 +95,7 @@ export class World {
       return this.jobs.every(({ clients }) => clients.every(({ over }) => over));
     });
     await this.within('no job is left running', async () => {
-      const records = await Promise.all(this.jobs.map(({ id }) => this.living[0]?.jobs.find(id)));
+      const records = await Promise.all(this.jobs.map(async ({ id }) => this.living[0]?.jobs.find(id)));
       return records.every((record) => record?.state !== 'running');
     });
     await Promise.all(this.busy);
@@ -154,9 +154,12 @@ export class World {
         if (replica) await this.crash(replica);
         break;
       case 'usurp':
-        if (job && replica) await this.usurp(job, replica);
+        if (job && replica) await this.usurp(job, replica, operation.count);
         break;
-      default:
+      case 'pause':
+      case 'flush':
+      case 'back':
+      case 'cut':
         await this.fault(operation);
     }
   }
@@ -214,7 +217,7 @@ export class World {
     this.newcomers.add(await this.revive(i));
   }
 
-  private async usurp(job: Started, replica: Replica): Promise<void> {
+  private async usurp(job: Started, replica: Replica, count: number): Promise<void> {
     const page = await replica.store.read(job.id, 0);
     if (page?.record.state !== 'running') return;
     job.orphaned = true;
@@ -228,6 +231,7 @@ export class World {
     });
     await this.options.place.expire(job.owner);
     await replica.store.reap(record, { events: written, asks: [], end });
+    this.watch(job.puppet.emit(count, 'burst'));
   }
 
   private async revive(i: number): Promise<Replica> {
