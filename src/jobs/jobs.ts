@@ -98,6 +98,7 @@ export class Jobs {
   private stopping = false;
   /** The store may have jobs of this replica that it has done with. */
   private lookAtOwn = false;
+  private doubtedUntil = Number.NEGATIVE_INFINITY;
 
   constructor(options: JobsOptions) {
     this.options = options;
@@ -417,6 +418,19 @@ export class Jobs {
     );
     if (page.record.cancel !== undefined) this.owned.get(id)?.writer.cancel(page.record.cancel);
     return true;
+  }
+
+  /**
+   * After a time without a lease, others may have ended what runs here, or be about to. Work that has nothing to write
+   * would never hear of it.
+   */
+  private async renew(): Promise<void> {
+    const { store, replica } = this.options;
+    const held = await store.renew(replica);
+    const now = performance.now();
+    if (!held) this.doubtedUntil = now + this.times.holdOffMs;
+    if (now >= this.doubtedUntil) return;
+    for (const { writer } of this.owned.values()) if (!writer.over) await writer.refresh();
   }
 
   private async look(): Promise<void> {

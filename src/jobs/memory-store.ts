@@ -238,8 +238,10 @@ export class MemoryJobStore implements JobStore {
     else this.inboxes.delete(owner);
   }
 
-  async renew(owner: string): Promise<void> {
+  async renew(owner: string): Promise<boolean> {
+    const held = await this.alive(owner);
     this.leases.set(owner, this.clock() + LEASE_MS);
+    return held;
   }
 
   async retire(owner: string): Promise<void> {

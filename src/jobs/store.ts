@@ -113,7 +113,8 @@ export interface JobStore {
   inbox(owner: string): Promise<readonly Command[]>;
   done(owner: string, commands: readonly Command[]): Promise<void>;
 
-  renew(owner: string): Promise<void>;
+  /** False: the lease had run out, and others may have taken the replica for dead. */
+  renew(owner: string): Promise<boolean>;
   /** The replica leaves, with nothing running. */
   retire(owner: string): Promise<void>;
   /** Replicas that have or had jobs, and whether each is alive. */

@@ -191,7 +191,8 @@ export class JobWriter implements Job {
   /** What others have asked of it. */
   async refresh(): Promise<void> {
     const page = await this.options.store.read(this.id, Number.MAX_SAFE_INTEGER);
-    if (page?.record.owner !== this.owner) return;
+    if (!page) return;
+    if (page.record.owner !== this.owner) return this.fence();
     for (const [name, decision] of page.record.approvals) if (decision) this.answered(name, decision);
     if (page.record.cancel !== undefined) this.cancel(page.record.cancel);
   }

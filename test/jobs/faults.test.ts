@@ -117,6 +117,29 @@ describe('what jobs survive', () => {
     expect(late).toMatchObject({ seen: ['end'], resets: ['collapsed 2 '], ended: 'completed' });
   });
 
+  // A replica stood still for so long that another one ended its jobs. One that was waiting for an answer had nothing to
+  // write and so never heard of it: its work waited for ever, and so did the clients on its own replica.
+  it('hears that it was taken for dead, even with nothing to write', async () => {
+    const times = { renewMs: 20, holdOffMs: 100, lookMs: 60_000 };
+    const a = await place.replica({ kinds: [kind], times });
+    const b = await place.replica({ kinds: [kind], times });
+    let asked: Promise<unknown> | undefined;
+    const { id } = await a.jobs.start({ kind, principal: 'ann' }, async (job) => {
+      asked = job.ask('q', 'may I?');
+      await asked;
+    });
+    const here = await follow(a, id);
+    await eventually(() => here.last === 1);
+    const record = await b.jobs.find(id);
+    if (!record) throw new Error('no record');
+    const end = { state: 'interrupted', keepMs: 60_000, logMs: 60_000, snapshot: undefined } as const;
+    await place.expire(a);
+    await b.store.reap(record, { events: [{ seq: 2, data: 'gone', end: end.state }], asks: [], end });
+    await expect(asked).rejects.toThrow('Another replica has ended the job.');
+    await eventually(() => here.ended !== undefined, 2_000);
+    expect(here).toMatchObject({ seen: ['may I?', 'gone'], ended: 'interrupted', resets: [] });
+  });
+
   // The note that it had to be done was taken away after it was done, with the second one that had come meanwhile.
   it('restores a job once more when the store loses it while it is being restored', async () => {
     const store = new MemoryJobStore();

@@ -202,9 +202,9 @@ export class RedisJobStore implements JobStore {
     );
   }
 
-  async renew(owner: string): Promise<void> {
+  async renew(owner: string): Promise<boolean> {
     const { part, keys } = this.lane(0);
-    await part.query((redis) => withJobScripts(redis).sluiceJobLease(1, keys.lease(owner), LEASE_MS));
+    return (await part.query((redis) => withJobScripts(redis).sluiceJobLease(1, keys.lease(owner), LEASE_MS))) === 1;
   }
 
   async retire(owner: string): Promise<void> {

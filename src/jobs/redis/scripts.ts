@@ -22,7 +22,7 @@ export interface JobCommands {
   sluiceJobApprove(keys: 1, ...args: Arguments): Promise<'decided' | 'same' | 'conflict' | null>;
   sluiceJobReap(keys: 3, ...args: Arguments): Promise<'reaped' | 'over' | 'grown'>;
   sluiceJobBury(keys: 3, ...args: Arguments): Promise<1>;
-  sluiceJobLease(keys: 1, ...args: Arguments): Promise<1>;
+  sluiceJobLease(keys: 1, ...args: Arguments): Promise<0 | 1>;
 }
 
 const SCRIPTS = {

@@ -22,6 +22,8 @@ export type Operation =
   | { readonly what: 'answer'; readonly job: number; readonly on: number; readonly approved: boolean }
   | { readonly what: 'end'; readonly job: number }
   | { readonly what: 'crash'; readonly on: number }
+  /** A replica takes the owner for dead and ends its job, wrongly; the owner goes on. */
+  | { readonly what: 'usurp'; readonly job: number; readonly on: number; readonly count: number }
   | Fault;
 
 /** What happens to the store. */
@@ -73,12 +75,15 @@ const ordinary: fc.WeightedArbitrary<Operation>[] = [
   { weight: 4, arbitrary: fc.record({ what: fc.constant('answer'), job: any, on: any, approved: fc.boolean() }) },
   { weight: 1, arbitrary: fc.record({ what: fc.constant('end'), job: any }) },
   { weight: 1, arbitrary: fc.record({ what: fc.constant('crash'), on: any }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ what: fc.constant('usurp'), job: any, on: any, count: fc.integer({ min: 1, max: 4 }) }),
+  },
 ];
 
-const faults: fc.WeightedArbitrary<Operation>[] = [
+/** The store is away, and then it is what it was. */
+const outages: fc.WeightedArbitrary<Operation>[] = [
   { weight: 1, arbitrary: fc.record({ what: fc.constant('pause'), ms: fc.constantFrom(30, 300, 2_500) }) },
-  { weight: 1, arbitrary: fc.record({ what: fc.constant('flush') }) },
-  { weight: 1, arbitrary: fc.record({ what: fc.constant('back'), ms: fc.constantFrom(5, 50, 500) }) },
   {
     weight: 3,
     arbitrary: fc.record({
@@ -89,20 +94,35 @@ const faults: fc.WeightedArbitrary<Operation>[] = [
   },
 ];
 
+/** The store has less than it had. */
+const losses: fc.WeightedArbitrary<Operation>[] = [
+  { weight: 1, arbitrary: fc.record({ what: fc.constant('flush') }) },
+  { weight: 1, arbitrary: fc.record({ what: fc.constant('back'), ms: fc.constantFrom(5, 50, 500) }) },
+];
+
 /** What a run is made of: how long a replica remembers what nobody reads, and what happens. */
 export interface Story {
   readonly lingerMs: number;
   readonly steps: readonly Step[];
 }
 
-export const stories = ({ faulty }: { readonly faulty: boolean }): fc.Arbitrary<Story> =>
+const storiesOf = (operations: fc.WeightedArbitrary<Operation>[], waits: number[]): fc.Arbitrary<Story> =>
   fc.record({
     lingerMs: fc.constantFrom(30, 60_000),
-    steps: fc.array(
-      fc.record({
-        operation: fc.oneof(...ordinary, ...(faulty ? faults : [])),
-        wait: fc.constantFrom(0, 0, 0, 1, 1, 3, 20, ...(faulty ? [100, 400] : [])),
-      }),
-      { minLength: 5, maxLength: 60, size: 'max' },
-    ),
+    steps: fc.array(fc.record({ operation: fc.oneof(...operations), wait: fc.constantFrom(...waits) }), {
+      minLength: 5,
+      maxLength: 60,
+      size: 'max',
+    }),
   });
+
+const WAITS = [0, 0, 0, 1, 1, 3, 20];
+
+/** What can happen on a store that never fails. */
+export const calmStories = storiesOf(ordinary, WAITS);
+
+/** Where nothing is lost nothing is excused: half of the stories know only outages. */
+export const faultyStories = fc.oneof(
+  storiesOf([...ordinary, ...outages], [...WAITS, 100, 400]),
+  storiesOf([...ordinary, ...outages, ...losses], [...WAITS, 100, 400]),
+);

@@ -27,7 +27,7 @@ export interface Started {
   readonly outcomes: { readonly question: string; readonly approved: boolean; readonly outcome: Approved }[];
   /** Somebody was told that it will end. */
   cancelled: boolean;
-  /** Its replica has died. */
+  /** Its replica has died, or was taken for dead. */
   orphaned: boolean;
   /** The store was emptied after it had begun, or went back. */
   flushed: boolean;
@@ -80,9 +80,9 @@ export class World {
 
   /** All faults are over, and what was begun has its time to end. */
   async rest(): Promise<void> {
-    while (this.busy.size > 0) await Promise.all(this.busy);
+    await this.within('what was asked for is answered', () => this.busy.size === 0);
     await this.within('answers and cancels reach the work', () => this.jobs.every((job) => this.heeded(job)));
-    for (const { puppet, orphaned } of this.jobs) if (!orphaned) this.watch(puppet.end());
+    for (const { puppet, owner } of this.jobs) if (!this.dead.includes(owner)) this.watch(puppet.end());
     for (const job of this.jobs) {
       for (const replica of this.living) this.background(this.attach(job, replica, 0)); // the whole stream, as all see it
     }
@@ -153,10 +153,13 @@ export class World {
       case 'crash':
         if (replica) await this.crash(replica);
         break;
+      case 'usurp':
+        if (job && replica) await this.usurp(job, replica, operation.count);
+        break;
+      case 'pause':
+      case 'flush':
       case 'back':
       case 'cut':
-      case 'flush':
-      case 'pause':
         await this.fault(operation);
     }
   }
@@ -212,6 +215,23 @@ export class World {
     await this.options.place.kill(replica);
     await this.options.place.expire(replica);
     this.newcomers.add(await this.revive(i));
+  }
+
+  private async usurp(job: Started, replica: Replica, count: number): Promise<void> {
+    const page = await replica.store.read(job.id, 0);
+    if (page?.record.state !== 'running') return;
+    job.orphaned = true;
+    const { record, events } = page;
+    const { keepMs, logMs } = job.kind;
+    const words = job.kind.ended({ ...record, events }, { cause: 'owner_lost', message: 'So it seems.' });
+    const end = { state: 'interrupted', keepMs, logMs, snapshot: undefined } as const;
+    const written = words.map((data, i) => {
+      const seq = record.last + 1 + i;
+      return i === words.length - 1 ? { seq, data, end: end.state } : { seq, data };
+    });
+    await this.options.place.expire(job.owner);
+    await replica.store.reap(record, { events: written, asks: [], end });
+    this.watch(job.puppet.emit(count, 'burst'));
   }
 
   private async revive(i: number): Promise<Replica> {
