@@ -354,13 +354,6 @@ export class Jobs {
     this.leave(writer.id);
   }
 
-  private async renew(): Promise<void> {
-    if (this.closing.signal.aborted) return;
-    this.unseen = true;
-    await this.options.store.renew(this.options.replica);
-    this.unseen = false;
-  }
-
   private rang(): void {
     if (this.unseen) this.renew().catch(() => {}); // the store was away; nobody should take us for dead till the next time
     this.drainAgain = true;
@@ -425,8 +418,11 @@ export class Jobs {
    * would never hear of it.
    */
   private async renew(): Promise<void> {
+    if (this.closing.signal.aborted) return;
     const { store, replica } = this.options;
+    this.unseen = true;
     const held = await store.renew(replica);
+    this.unseen = false;
     const now = performance.now();
     if (!held) this.doubtedUntil = now + this.times.holdOffMs;
     if (now >= this.doubtedUntil) return;

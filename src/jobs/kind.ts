@@ -1,4 +1,4 @@
-import type { EndState, JobEvent, JobLog } from './job.ts';
+import type { EndState, JobEvent, JobFacts, JobLog } from './job.ts';
 import type { Batch, BatchEnd } from './store.ts';
 
 /**
@@ -36,27 +36,43 @@ export interface JobKind {
   readonly maxEvents: number;
   readonly maxBytes: number;
   /** The events that end a job for which its work cannot speak any more. At least one; the last is the terminal event. */
-  ended(log: JobLog, ending: Ending): readonly string[];
+  ended(log: JobLog, ending: Ending, facts: JobFacts): readonly string[];
   /**
    * What stands for `before` (if anything was collapsed already) and the events behind it. A kind without one never
    * collapses: its stream is whole, or its job has failed.
    */
-  snapshot?(before: string | undefined, events: readonly JobEvent[]): string;
+  snapshot?(before: string | undefined, events: readonly JobEvent[], facts: JobFacts): string;
 }
 
 /** What becomes of a job of this kind behind its end; `before` is all of its stream but the terminal event. */
-export const endOf = (kind: JobKind, state: EndState, before: Pick<JobLog, 'snapshot' | 'events'>): BatchEnd => {
+export const endOf = (
+  kind: JobKind,
+  facts: JobFacts,
+  state: EndState,
+  before: Pick<JobLog, 'snapshot' | 'events'>,
+): BatchEnd => {
   const { keepMs, logMs } = kind;
   // Only a stream that is forgotten before its job needs something in its place.
-  const snapshot = logMs < keepMs ? kind.snapshot?.(before.snapshot, before.events) : undefined;
+  const snapshot = logMs < keepMs ? kind.snapshot?.(before.snapshot, before.events, facts) : undefined;
   return { state, keepMs, logMs, snapshot };
 };
 
+/**
+ * What was ended over its owner's head is remembered for longer than the owner can be frozen: with the record the fence
+ * would be gone, and an owner that comes back would take the job for one that the store has lost.
+ */
+const FENCE_MS = 7 * 24 * 60 * 60 * 1_000;
+
 /** The last events of a job for which its work cannot speak any more. */
-export const lastWords = (kind: JobKind, log: JobLog, ending: Ending): Batch & { readonly end: BatchEnd } => {
+export const lastWords = (
+  kind: JobKind,
+  facts: JobFacts,
+  log: JobLog,
+  ending: Ending,
+): Batch & { readonly end: BatchEnd } => {
   let words: readonly string[];
   try {
-    words = kind.ended(log, ending);
+    words = kind.ended(log, ending, facts);
   } catch {
     words = []; // a job ends, whatever its kind does
   }
@@ -64,6 +80,11 @@ export const lastWords = (kind: JobKind, log: JobLog, ending: Ending): Batch & {
   const state = stateOf(ending.cause);
   const events = words.map((data, i) => ({ seq: log.last + 1 + i, data }));
   const final = events.pop() as JobEvent;
-  const end = endOf(kind, state, { snapshot: log.snapshot, events: [...log.events, ...events] });
-  return { events: [...events, { ...final, end: state }], asks: [], end };
+  const end = endOf(kind, facts, state, { snapshot: log.snapshot, events: [...log.events, ...events] });
+  const fenced = ending.cause === 'owner_lost' || ending.cause === 'store_lost';
+  return {
+    events: [...events, { ...final, end: state }],
+    asks: [],
+    end: fenced ? { ...end, keepMs: Math.max(end.keepMs, FENCE_MS) } : end,
+  };
 };

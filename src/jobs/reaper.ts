@@ -92,7 +92,7 @@ export class Reaper {
       }
       const { snapshot, from, last } = record;
       const log = { snapshot, from, last, events: page.events };
-      const outcome = await store.reap(record, lastWords(kind, log, ending));
+      const outcome = await store.reap(record, lastWords(kind, record, log, ending));
       if (outcome === 'reaped') reaped(record.kind, owner);
       if (outcome !== 'grown') return;
     }

@@ -268,9 +268,9 @@ export class Track implements Watcher {
     const kind = kindOf(facts.kind);
     if (!kind) return false;
     const message = 'The gateway that ran this job is gone, and so is its record.';
-    const { events, end } = lastWords(kind, this.log(), { cause: 'store_lost', message });
+    const { events, end } = lastWords(kind, facts, this.log(), { cause: 'store_lost', message });
     // Whoever did not see it from its beginning cannot say what it was.
-    const snapshot = this.first <= this.from ? kind.snapshot?.(this.snapshot, this.entries) : undefined;
+    const snapshot = this.first <= this.from ? kind.snapshot?.(this.snapshot, this.entries, facts) : undefined;
     await store.restore({
       ...facts,
       owner: '',

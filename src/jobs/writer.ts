@@ -157,7 +157,7 @@ export class JobWriter implements Job {
     if (this.over) throw new JobOver('The job is over.');
     const seq = this.numbered + 1;
     const text = typeof data === 'string' ? data : data(seq);
-    this.ended = endOf(this.options.kind, state, this.log());
+    this.ended = endOf(this.options.kind, this, state, this.log());
     this.enqueue({ seq, data: text, end: state });
     await this.settled;
     if (this.fenced) throw new JobOver('Another replica has ended the job.');
@@ -166,7 +166,7 @@ export class JobWriter implements Job {
   /** Ends it in the words of its kind, unless it is over; its work is told to stop. */
   endAs(ending: Ending): void {
     if (this.over) return;
-    const { events, end } = lastWords(this.options.kind, this.log(), ending);
+    const { events, end } = lastWords(this.options.kind, this, this.log(), ending);
     this.ended = end;
     for (const event of events) this.enqueue(event);
     this.abort.abort(new JobOver(ending.message)); // work that waits for something would not hear of it otherwise
@@ -325,7 +325,7 @@ export class JobWriter implements Job {
       count--;
       n++;
     }
-    return n === 0 ? undefined : { from: track.first + n, snapshot: kind.snapshot(snapshot, events.slice(0, n)) };
+    return n === 0 ? undefined : { from: track.first + n, snapshot: kind.snapshot(snapshot, events.slice(0, n), this) };
   }
 
   private async restoreOnce(): Promise<void> {

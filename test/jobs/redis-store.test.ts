@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
+import { lastWords } from '../../src/jobs/kind.ts';
 import type { Job } from '../../src/jobs/writer.ts';
 import { eventually } from '../streams/logs.ts';
 import { RawStream } from '../support/raw-stream.ts';
@@ -231,6 +232,26 @@ describe('jobs in Redis', () => {
     const late = await follow(c, id, 3);
     expect(late.ended).toBe('interrupted');
     expect(late.seen).toEqual([]);
+  });
+
+  // An owner was frozen until its job had been ended by others and forgotten. When it came back it took the job for one
+  // that the store had lost, restored it as running and wrote on, behind an end that others had seen.
+  it('stay fenced for longer than an owner can be frozen, however briefly their kind is kept', async () => {
+    const fleeting = testKind({ name: 'fleeting', keepMs: 1, logMs: 1 });
+    await place.clear();
+    const times = { renewMs: 100, lookMs: 50, holdOffMs: 300, lingerMs: 10 };
+    a = await place.replica({ kinds: [fleeting], times });
+    b = await place.replica({ kinds: [fleeting], times });
+    const { id, job } = await begin(a, fleeting);
+    const record = await b.jobs.find(id);
+    if (!record) throw new Error('gone');
+    const log = { snapshot: undefined, from: 1, last: 0, events: [] };
+    const words = lastWords(fleeting, record, log, { cause: 'owner_lost', message: 'gone' });
+    expect(await b.store.reap(record, words)).toBe('reaped');
+    await eventually(async () => (await place.admin.exists(logKey(id))) === 0);
+    await expect(job.end('completed', 'too late')).rejects.toThrow();
+    expect(await place.admin.hget(jobKey(id), 'state')).toBe('interrupted');
+    expect(a.observed.counts).toMatchObject({ 'fenced fleeting': 1 });
   });
 });
 

@@ -223,7 +223,7 @@ export class World {
     job.orphaned = true;
     const { record, events } = page;
     const { keepMs, logMs } = job.kind;
-    const words = job.kind.ended({ ...record, events }, { cause: 'owner_lost', message: 'So it seems.' });
+    const words = job.kind.ended({ ...record, events }, { cause: 'owner_lost', message: 'So it seems.' }, record);
     const end = { state: 'interrupted', keepMs, logMs, snapshot: undefined } as const;
     const written = words.map((data, i) => {
       const seq = record.last + 1 + i;
