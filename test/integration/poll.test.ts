@@ -64,11 +64,11 @@ describe.each(['memory', 'redis'])('long-polling on %s', (store) => {
   it('takes any id for a cursor; the header wins', async () => {
     const one = await publish(first(), 'poll.b', 1);
     const two = await publish(first(), 'poll.b', 2);
-    const after = async (query: string, more = {}): Promise<number[]> =>
+    const polled = async (query: string, more = {}): Promise<number[]> =>
       (await ask(first(), `channels=poll.b&wait=1&${query}`, more)).events.map(({ payload }) => payload.data);
-    expect(await after(`cursor=${one}`)).toEqual([2]);
-    expect(await after(`lastEventId=${one}`)).toEqual([2]);
-    expect(await after(`cursor=${two}`, { 'Last-Event-ID': one })).toEqual([2]);
+    expect(await polled(`cursor=${one}`)).toEqual([2]);
+    expect(await polled(`lastEventId=${one}`)).toEqual([2]);
+    expect(await polled(`cursor=${two}`, { 'Last-Event-ID': one })).toEqual([2]);
   });
 
   it.each([
