@@ -65,6 +65,8 @@ export class Connection {
   private tellLost: (ending: Ending) => void = () => {};
   private closing: Promise<void> | undefined;
   private running = 0;
+  private tokens = 0;
+  private readonly progress = new Map<unknown, ToolContext['progress']>();
   private misses = 0;
   private begun = false;
   private checking = false;
@@ -83,6 +85,14 @@ export class Connection {
       config.transport === 'stdio'
         ? new StdioTransport(config, { ...options, ...hooks, maxMessageBytes })
         : new HttpTransport(config, { maxMessageBytes });
+    this.transport.onprogress = ({ progressToken, progress, total, message }) => {
+      if (typeof progress !== 'number') return;
+      this.progress.get(progressToken)?.({
+        progress,
+        ...(typeof total === 'number' && { total }),
+        ...(typeof message === 'string' && { message }),
+      });
+    };
     this.client = new Client({ name: 'sluice', version });
     this.client.onclose = () =>
       this.end({ reason: this.transport.lastWords || 'The connection was closed.', expected: false });
@@ -123,21 +133,14 @@ export class Connection {
   /** Calls a tool once. Throws a `ToolError`, the signal's reason, or a `SessionGone` if the call was refused for that. */
   async call(tool: string, input: JsonObject, { signal, progress }: ToolContext): Promise<ToolResult> {
     this.running++;
+    const token = ++this.tokens;
     try {
-      const answer = await this.client.request(
-        { method: 'tools/call', params: { name: tool, arguments: input } },
-        ANYTHING,
-        {
-          signal,
-          timeout: NO_LIMIT_MS,
-          onprogress: ({ progress: done, total, message }) =>
-            progress({
-              progress: done,
-              ...(total !== undefined && { total }),
-              ...(message !== undefined && { message }),
-            }),
-        },
-      );
+      this.progress.set(token, progress);
+      const params = { name: tool, arguments: input, _meta: { progressToken: token } };
+      const answer = await this.client.request({ method: 'tools/call', params }, ANYTHING, {
+        signal,
+        timeout: NO_LIMIT_MS,
+      });
       return toolResult(answer);
     } catch (error) {
       if (signal.aborted) throw signal.reason;
@@ -148,6 +151,7 @@ export class Connection {
       if (!isAnswer(error) && !(error instanceof ToolError)) this.nudge();
       throw callFailure(error, this.config.name, tool, this.options.conceal);
     } finally {
+      this.progress.delete(token);
       this.running--;
     }
   }

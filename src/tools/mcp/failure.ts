@@ -25,7 +25,8 @@ export const reasonOf = (error: unknown): string => {
   if (error instanceof SseError) return error.code ? new HttpStatus(error.code).message : causeOf(error);
   if (isTimeout(error)) return 'it did not answer in time';
   if (error instanceof SdkError && error.code === SdkErrorCode.ConnectionClosed) return 'it has gone away';
-  return (error instanceof Error ? error.message : String(error)).slice(0, LONGEST);
+  const { message } = (error ?? {}) as { message?: unknown };
+  return (typeof message === 'string' ? message : String(error)).slice(0, LONGEST);
 };
 
 /** An event source only has words for it. */

@@ -94,8 +94,9 @@ export class HttpTransport extends ServerTransport {
   private failed(error: Error): void {
     if (this.closed) return;
     this.onerror?.(error);
-    // An event source connects again by itself, to a new session that knows nothing of us.
-    if (this.open && error instanceof SseError) void this.close();
+    // An event source connects again by itself, to a new session that knows nothing of us. It sets its timer for that
+    // after it has told us, so it can only be stopped a moment later.
+    if (this.open && error instanceof SseError) setImmediate(() => void this.close());
   }
 
   private readonly fetch: FetchLike = async (url, init) => {
