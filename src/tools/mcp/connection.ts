@@ -1,7 +1,7 @@
 import { Client, type StandardSchemaV1 } from '@modelcontextprotocol/client';
 import { type JsonObject, type ToolContext, ToolError, type ToolResult } from '../tool.ts';
 import type { McpServerConfig } from './config.ts';
-import { callFailure, isAnswer, isTimeout, reasonOf, SessionGone, sentence } from './failure.ts';
+import { callFailure, isAnswer, reasonOf, SessionGone, sentence } from './failure.ts';
 import { HttpStatus } from './http-error.ts';
 import { HttpTransport } from './http-transport.ts';
 import { type Listing, listTools } from './listing.ts';
@@ -44,7 +44,7 @@ const NO_LIMIT_MS = 2 ** 31 - 1;
 /** Several nudges in a moment are one. */
 const NUDGE_MS = 50;
 const TROUBLE_MS = 1_000;
-/** So many checks in a row may remain unanswered: one may have come at a bad moment. */
+/** So many failed checks in a row are an end: one may have come at a bad moment. */
 const MISSES = 2;
 
 /** Takes any answer as it is: ours to judge, so that a kind of content that the SDK does not know yet is not an error. */
@@ -242,7 +242,7 @@ export class Connection {
     // A server that does one thing at a time does not answer while it works, and a call has its own connection over
     // HTTP: whoever waits for a result is not cut off because of a check.
     if (this.running > 0) return TROUBLE_MS;
-    if (isTimeout(error) && this.misses < MISSES) return NUDGE_MS;
+    if (this.misses < MISSES) return NUDGE_MS;
     this.drop(problem, false);
     return 0;
   }
