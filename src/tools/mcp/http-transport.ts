@@ -159,10 +159,10 @@ export class HttpTransport extends ServerTransport {
     const id = this.sending.getStore();
     const body = response.body.pipeThrough(
       sizeLimit(this.options.maxMessageBytes, events, () => {
-        const lost = id ?? this.onlyWaiting;
+        const overSse = this.inner instanceof SSEClientTransport;
+        const lost = overSse ? this.onlyCall : id;
         if (lost !== undefined) this.lose(lost, 'too_large');
-        // Everything comes over this one stream, and it cannot be read on.
-        if (this.inner instanceof SSEClientTransport) void this.close();
+        if (overSse) void this.close(); // everything comes over this one stream, and it cannot be read on
       }),
     );
     return new Response(body, { status, statusText, headers: [...headers] });

@@ -119,7 +119,7 @@ export class StdioTransport extends ServerTransport {
 
   private tooLong(head: string, tail: string): void {
     const found = idAtBegin.exec(head)?.[1] ?? idAtEnd.exec(tail)?.[1];
-    const id = found !== undefined && this.isWaiting(Number(found)) ? Number(found) : this.onlyWaiting;
+    const id = found !== undefined && this.isWaiting(Number(found)) ? Number(found) : this.onlyCall;
     if (id !== undefined) {
       this.lose(id, 'too_large');
       return;
