@@ -41,6 +41,8 @@ const childrenOf = async (parent: number, words: string): Promise<number[]> => {
   });
 };
 
+jest.setTimeout(30_000);
+
 describe.each([overStdio, overHttp('streamable-http'), overHttp('sse')])('the reference server over $name', (place) => {
   let room: Room;
   let server: Awaited<ReturnType<Place['start']>>;
@@ -48,7 +50,7 @@ describe.each([overStdio, overHttp('streamable-http'), overHttp('sse')])('the re
   beforeAll(async () => {
     server = await place.start();
     room = await Room.open({ everything: server.entry });
-  }, 30_000);
+  });
   afterAll(() => room.stop());
 
   it('lists its tools with their schemas', () => {
@@ -136,5 +138,5 @@ describe.each([overStdio, overHttp('streamable-http'), overHttp('sse')])('the re
     expect(room.state('everything')).toMatchObject({ state: 'ready', lastError: undefined });
     expect(room.state('everything').restarts).toBeGreaterThan(0);
     expect(room.phases('everything')).toContain('restarting');
-  }, 30_000);
+  });
 });

@@ -14,6 +14,8 @@ const resultOf = (id: number, value: string): object => ({
   result: { content: [{ type: 'text', text: value }] },
 });
 
+jest.setTimeout(30_000);
+
 describe('an MCP server over HTTP', () => {
   let server: HttpMcpServer;
   let room: Room;
@@ -266,7 +268,7 @@ it('the reference server over SSE may answer with only so much', async () => {
   expect(await room.text('echo', { message: 'x'.repeat(50_000) })).toHaveLength(50_006);
   await room.stop();
   await server.stop();
-}, 30_000);
+});
 
 it('the reference server over SSE behind a line that breaks gives one error, and is there again', async () => {
   const server = await EverythingServer.start('sse');
@@ -288,4 +290,4 @@ it('the reference server over SSE behind a line that breaks gives one error, and
   await room.stop();
   await proxy.stop();
   await server.stop();
-}, 30_000);
+});

@@ -1,6 +1,9 @@
 import { eventually } from '../../streams/logs.ts';
 import { isAlive, puppet, Room, record, shell } from './room.ts';
 
+// Every test starts processes, and the machine may be busy.
+jest.setTimeout(30_000);
+
 describe('an MCP server', () => {
   let room: Room;
   let log: ReturnType<typeof record>;

@@ -22,14 +22,27 @@ const withWords = (words: string): number[] =>
     });
 
 /** Words that no other process of this machine has on its command line. */
-const unique = (): string => `mark-${process.pid}-${Math.random().toString(36).slice(2)}`;
+const marks: string[] = [];
+const unique = (): string => {
+  const mark = `mark-${process.pid}-${Math.random().toString(36).slice(2)}`;
+  marks.push(mark);
+  return mark;
+};
 
 /** A server behind a shell, as npx starts one. */
 const wrapped = (behaviour: object): object => ({ command: WRAPPER, args: [PUPPET, JSON.stringify(behaviour)] });
 
+jest.setTimeout(30_000);
+
 describe('the processes of MCP servers', () => {
   let daemon: ChildProcess | undefined;
-  const stop = { stop: async () => void daemon?.kill('SIGKILL') };
+  // What this file is about may fail, and must not leave anything behind even then.
+  const stop = {
+    stop: async () => {
+      daemon?.kill('SIGKILL');
+      for (const pid of marks.flatMap(withWords)) if (pid !== process.pid) process.kill(pid, 'SIGKILL');
+    },
+  };
   beforeEach(() => running.add(stop));
   afterEach(async () => {
     await stop.stop();
@@ -57,7 +70,7 @@ describe('the processes of MCP servers', () => {
     child.kill('SIGKILL');
     await eventually(() => before.every((pid) => !isAlive(pid)), 5_000);
     expect(withWords(mark)).toEqual([]);
-  }, 30_000);
+  });
 
   it('end also where there is no setpriv', async () => {
     const mark = unique();
@@ -70,7 +83,7 @@ describe('the processes of MCP servers', () => {
     expect(before).toHaveLength(2);
     child.kill('SIGKILL');
     await eventually(() => before.every((pid) => !isAlive(pid)), 5_000);
-  }, 30_000);
+  });
 
   it('leave nothing behind when they are stopped, nor when the first of them is killed', async () => {
     const mark = unique();
@@ -87,7 +100,7 @@ describe('the processes of MCP servers', () => {
     await room.stop();
     expect(withWords(mark)).toEqual([]);
     log.remove();
-  }, 30_000);
+  });
 
   it('have no guard left when they are gone', async () => {
     const guards = (): number => withWords('read -r line; kill -s KILL').length;
