@@ -40,10 +40,10 @@ export class HttpMcpServer {
     this.server = createServer((request, response) => void this.take(request, response));
   }
 
-  static async start(port = 0): Promise<HttpMcpServer> {
+  static async start(): Promise<HttpMcpServer> {
     const server = new HttpMcpServer();
     running.add(server);
-    await new Promise<void>((resolve) => server.server.listen(port, '127.0.0.1', resolve));
+    await new Promise<void>((resolve) => server.server.listen(0, '127.0.0.1', resolve));
     return server;
   }
 
