@@ -74,10 +74,14 @@ export class ToolRegistry {
   replace(kind: ToolProvider['source']['kind'], providers: readonly ToolProvider[]): void {
     const at = this.providers.findIndex(({ source }) => source.kind === kind);
     const kept = this.providers.filter(({ source }) => source.kind !== kind);
-    for (const provider of this.providers) if (provider.source.kind === kind) this.providerTurns.delete(provider);
+    for (const provider of this.providers) {
+      if (provider.source.kind === kind && !providers.includes(provider)) this.providerTurns.delete(provider);
+    }
     kept.splice(at < 0 ? kept.length : at, 0, ...providers);
     this.providers.splice(0, this.providers.length, ...kept);
     for (const provider of providers) {
+      // One that stays keeps its line of calls, and has been listened to from its beginning.
+      if (this.providerTurns.has(provider)) continue;
       this.providerTurns.set(provider, new Turns(provider.concurrency));
       provider.onChange(() => this.refresh());
     }

@@ -1,7 +1,7 @@
 import { Client, type StandardSchemaV1 } from '@modelcontextprotocol/client';
 import { type JsonObject, type ToolContext, ToolError, type ToolResult } from '../tool.ts';
 import type { McpServerConfig } from './config.ts';
-import { callFailure, isAnswer, isTimeout, reasonOf, SessionGone, sentence } from './failure.ts';
+import { callFailure, isAnswer, reasonOf, SessionGone, sentence } from './failure.ts';
 import { HttpStatus } from './http-error.ts';
 import { HttpTransport } from './http-transport.ts';
 import { type Listing, listTools } from './listing.ts';
@@ -44,7 +44,7 @@ const NO_LIMIT_MS = 2 ** 31 - 1;
 /** Several nudges in a moment are one. */
 const NUDGE_MS = 50;
 const TROUBLE_MS = 1_000;
-/** So many checks in a row may remain unanswered: one may have come at a bad moment. */
+/** So many failed checks in a row are an end: one may have come at a bad moment. */
 const MISSES = 2;
 
 /** Takes any answer as it is: ours to judge, so that a kind of content that the SDK does not know yet is not an error. */
@@ -65,6 +65,8 @@ export class Connection {
   private tellLost: (ending: Ending) => void = () => {};
   private closing: Promise<void> | undefined;
   private running = 0;
+  private tokens = 0;
+  private readonly progress = new Map<unknown, ToolContext['progress']>();
   private misses = 0;
   private begun = false;
   private checking = false;
@@ -83,6 +85,14 @@ export class Connection {
       config.transport === 'stdio'
         ? new StdioTransport(config, { ...options, ...hooks, maxMessageBytes })
         : new HttpTransport(config, { maxMessageBytes });
+    this.transport.onprogress = ({ progressToken, progress, total, message }) => {
+      if (typeof progress !== 'number') return;
+      this.progress.get(progressToken)?.({
+        progress,
+        ...(typeof total === 'number' && { total }),
+        ...(typeof message === 'string' && { message }),
+      });
+    };
     this.client = new Client({ name: 'sluice', version });
     this.client.onclose = () =>
       this.end({ reason: this.transport.lastWords || 'The connection was closed.', expected: false });
@@ -123,21 +133,14 @@ export class Connection {
   /** Calls a tool once. Throws a `ToolError`, the signal's reason, or a `SessionGone` if the call was refused for that. */
   async call(tool: string, input: JsonObject, { signal, progress }: ToolContext): Promise<ToolResult> {
     this.running++;
+    const token = ++this.tokens;
     try {
-      const answer = await this.client.request(
-        { method: 'tools/call', params: { name: tool, arguments: input } },
-        ANYTHING,
-        {
-          signal,
-          timeout: NO_LIMIT_MS,
-          onprogress: ({ progress: done, total, message }) =>
-            progress({
-              progress: done,
-              ...(total !== undefined && { total }),
-              ...(message !== undefined && { message }),
-            }),
-        },
-      );
+      this.progress.set(token, progress);
+      const params = { name: tool, arguments: input, _meta: { progressToken: token } };
+      const answer = await this.client.request({ method: 'tools/call', params }, ANYTHING, {
+        signal,
+        timeout: NO_LIMIT_MS,
+      });
       return toolResult(answer);
     } catch (error) {
       if (signal.aborted) throw signal.reason;
@@ -148,6 +151,7 @@ export class Connection {
       if (!isAnswer(error) && !(error instanceof ToolError)) this.nudge();
       throw callFailure(error, this.config.name, tool, this.options.conceal);
     } finally {
+      this.progress.delete(token);
       this.running--;
     }
   }
@@ -238,7 +242,7 @@ export class Connection {
     // A server that does one thing at a time does not answer while it works, and a call has its own connection over
     // HTTP: whoever waits for a result is not cut off because of a check.
     if (this.running > 0) return TROUBLE_MS;
-    if (isTimeout(error) && this.misses < MISSES) return NUDGE_MS;
+    if (this.misses < MISSES) return NUDGE_MS;
     this.drop(problem, false);
     return 0;
   }

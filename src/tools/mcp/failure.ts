@@ -4,6 +4,7 @@ import { HttpStatus, NetworkFailure } from './http-error.ts';
 import { AnswerLost } from './transport.ts';
 
 const LONGEST = 1_000;
+const GONE = 'it has gone away';
 
 /** The session is over, and a request that named it was refused: it may be made again in another one. */
 export class SessionGone extends Error {
@@ -14,8 +15,7 @@ export class SessionGone extends Error {
 export const isAnswer = (error: unknown): error is ProtocolError =>
   error instanceof ProtocolError && !(error.data instanceof AnswerLost);
 
-export const isTimeout = (error: unknown): boolean =>
-  error instanceof SdkError && error.code === SdkErrorCode.RequestTimeout;
+const isTimeout = (error: unknown): boolean => error instanceof SdkError && error.code === SdkErrorCode.RequestTimeout;
 
 export const sentence = (text: string): string => (/[.!?]$/.test(text) ? text : `${text}.`);
 
@@ -24,8 +24,10 @@ export const reasonOf = (error: unknown): string => {
   if (error instanceof ProtocolError && error.data instanceof AnswerLost) return error.data.message;
   if (error instanceof SseError) return error.code ? new HttpStatus(error.code).message : causeOf(error);
   if (isTimeout(error)) return 'it did not answer in time';
-  if (error instanceof SdkError && error.code === SdkErrorCode.ConnectionClosed) return 'it has gone away';
-  return (error instanceof Error ? error.message : String(error)).slice(0, LONGEST);
+  if (error instanceof SdkError && error.code === SdkErrorCode.ConnectionClosed) return GONE;
+  const { name, message } = (error ?? {}) as { name?: unknown; message?: unknown };
+  if (name === 'AbortError') return GONE; // the connection was closed while this was being sent
+  return (typeof message === 'string' ? message : String(error)).slice(0, LONGEST);
 };
 
 /** An event source only has words for it. */

@@ -40,8 +40,8 @@ export class NetworkFailure extends Error {
 
 /** fetch hides the reason in causes, and several attempts in a list. */
 const codeOf = (error: unknown): string | undefined => {
-  for (let at = error; at instanceof Error; ) {
-    const { code, errors, cause } = at as NodeJS.ErrnoException & { errors?: readonly unknown[] };
+  for (let at = error; typeof at === 'object' && at !== null; ) {
+    const { code, errors, cause } = at as { code?: unknown; errors?: readonly unknown[]; cause?: unknown };
     if (typeof code === 'string') return code;
     at = cause ?? errors?.[0];
   }

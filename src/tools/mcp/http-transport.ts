@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import {
   type FetchLike,
+  isJSONRPCNotification,
   isJSONRPCRequest,
   type JSONRPCMessage,
   SSEClientTransport,
@@ -20,6 +21,7 @@ export interface HttpOptions {
 /** How long a server may take to let go of its session. */
 const GOODBYE_MS = 1_000;
 const CONNECT_MS = 10_000;
+const KEEP_MS = 1_000;
 
 /**
  * Messages over streamable HTTP or SSE. It adds to the SDK's transports what a gateway needs: a request whose answer
@@ -28,10 +30,20 @@ const CONNECT_MS = 10_000;
 export class HttpTransport extends ServerTransport {
   private readonly options: HttpOptions;
   private readonly inner: SSEClientTransport | StreamableHTTPClientTransport;
-  // Not the times of the global one: it gives up an answer after five minutes, and a tool may take longer.
-  private readonly agent = new Agent({ headersTimeout: 0, bodyTimeout: 0, connect: { timeout: CONNECT_MS } });
+  private readonly agent = new Agent({
+    // By default an answer is given up after five minutes, and a tool may take longer.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    connect: { timeout: CONNECT_MS },
+    // A server may close a connection in the moment in which it is used again. Of a call that meets this nobody knows
+    // what became of it, so a connection is not kept for long.
+    keepAliveTimeout: KEEP_MS,
+    keepAliveMaxTimeout: KEEP_MS,
+  });
   /** Which request is being sent, and later which one a stream belongs to, even when it is taken up again. */
   private readonly sending = new AsyncLocalStorage<string | number | undefined>();
+  /** The streams that belong to requests without an answer. */
+  private readonly streams = new Map<unknown, AbortController>();
   private open = false;
   private closed = false;
 
@@ -78,24 +90,49 @@ export class HttpTransport extends ServerTransport {
       // It will forget the session by itself.
     }
     await this.inner.close().catch(() => {});
-    await this.agent.destroy().catch(() => {});
     this.onclose?.();
+    await this.agent.destroy().catch(() => {});
   }
 
   protected override async write(message: JSONRPCMessage): Promise<void> {
-    const id = isJSONRPCRequest(message) ? message.id : undefined;
-    await this.sending.run(id, () =>
-      this.inner instanceof StreamableHTTPClientTransport && id !== undefined
-        ? this.inner.send(message, { onRequestStreamEnd: () => this.lose(id, 'cut') })
-        : this.inner.send(message),
-    );
+    const { inner } = this;
+    if (inner instanceof SSEClientTransport) return inner.send(message);
+    if (!isJSONRPCRequest(message)) {
+      await inner.send(message);
+      // Many servers never end the stream of a call that was cancelled.
+      if (isJSONRPCNotification(message) && message.method === 'notifications/cancelled') {
+        this.forget(message.params?.requestId, true);
+      }
+      return;
+    }
+    const { id } = message;
+    const stream = new AbortController();
+    this.streams.set(id, stream);
+    try {
+      const options = { requestSignal: stream.signal, onRequestStreamEnd: () => this.lose(id, 'cut') };
+      await this.sending.run(id, () => inner.send(message, options));
+    } catch (error) {
+      this.forget(id);
+      throw error;
+    }
+  }
+
+  protected override deliver(message: JSONRPCMessage): void {
+    if (!('method' in message)) this.forget(message.id);
+    super.deliver(message);
+  }
+
+  private forget(id: unknown, cut = false): void {
+    if (cut) this.streams.get(id)?.abort();
+    this.streams.delete(id);
   }
 
   private failed(error: Error): void {
     if (this.closed) return;
     this.onerror?.(error);
-    // An event source connects again by itself, to a new session that knows nothing of us.
-    if (this.open && error instanceof SseError) void this.close();
+    // An event source connects again by itself, to a new session that knows nothing of us. It sets its timer for that
+    // after it has told us, so it can only be stopped a moment later.
+    if (this.open && error instanceof SseError) setImmediate(() => void this.close());
   }
 
   private readonly fetch: FetchLike = async (url, init) => {
@@ -122,8 +159,10 @@ export class HttpTransport extends ServerTransport {
     const id = this.sending.getStore();
     const body = response.body.pipeThrough(
       sizeLimit(this.options.maxMessageBytes, events, () => {
-        const lost = id ?? this.onlyWaiting;
+        const overSse = this.inner instanceof SSEClientTransport;
+        const lost = overSse ? this.onlyCall : id;
         if (lost !== undefined) this.lose(lost, 'too_large');
+        if (overSse) void this.close(); // everything comes over this one stream, and it cannot be read on
       }),
     );
     return new Response(body, { status, statusText, headers: [...headers] });

@@ -19,6 +19,7 @@ export type Page = (cursor: string | undefined) => Promise<unknown>;
 
 export const MAX_TOOLS = 1_000;
 const MAX_PAGES = 200;
+const TOO_MANY = `lists more than ${MAX_TOOLS} tools: the rest is left out`;
 const LONGEST_NAME = 256;
 const LONGEST_DESCRIPTION = 100_000;
 
@@ -42,6 +43,7 @@ const toolOf = (entry: unknown): ListedTool | undefined => {
 export const listTools = async (page: Page): Promise<Listing> => {
   const tools = new Map<string, ListedTool>();
   const warnings = new Set<string>();
+  const twice = new Set<string>();
   const seen = new Set<string>();
   let cursor: string | undefined;
   for (let pages = 0; ; pages++) {
@@ -54,18 +56,23 @@ export const listTools = async (page: Page): Promise<Listing> => {
     for (const entry of entries) {
       const tool = toolOf(entry);
       if (!tool) warnings.add('lists a tool without a usable name, which is left out');
-      else if (tools.has(tool.name)) warnings.add(`lists "${tool.name}" twice: the first one counts`);
-      else if (tools.size === MAX_TOOLS) warnings.add(`lists more than ${MAX_TOOLS} tools: the rest is left out`);
+      else if (tools.has(tool.name)) twice.add(`lists "${tool.name}" twice: the first one counts`);
+      else if (tools.size === MAX_TOOLS) warnings.add(TOO_MANY);
       else tools.set(tool.name, tool);
     }
     const next = isFields(answer) ? answer.nextCursor : undefined;
-    if (typeof next !== 'string' || tools.size === MAX_TOOLS) break;
+    if (typeof next !== 'string') break;
+    if (tools.size === MAX_TOOLS) {
+      warnings.add(TOO_MANY);
+      break;
+    }
     if (seen.has(next)) {
       warnings.add('lists its tools in a circle of pages: every page is read once');
+      twice.clear(); // the first page may have been read again under the name of its cursor
       break;
     }
     seen.add(next);
     cursor = next;
   }
-  return { tools: [...tools.values()], warnings: [...warnings] };
+  return { tools: [...tools.values()], warnings: [...warnings, ...twice] };
 };

@@ -16,6 +16,9 @@ export interface StdioOptions {
   readonly warn: (message: string) => void;
 }
 
+/** How long the end of a process may be behind its broken pipe. */
+const LAST_WORDS_MS = 1_000;
+
 const idAtBegin = /^\{"jsonrpc":"2\.0","id":(\d+),/;
 const idAtEnd = /"id":(\d+)(?:,"jsonrpc":"2\.0")?\}\r?$/;
 
@@ -82,7 +85,14 @@ export class StdioTransport extends ServerTransport {
 
   protected override async write(message: JSONRPCMessage): Promise<void> {
     if (!this.process) throw new Error('The process has not been started.');
-    await this.process.write(serializeMessage(message));
+    try {
+      await this.process.write(serializeMessage(message));
+    } catch (error) {
+      // Most often it has ended and this is the first sign of it: its end tells more than a broken pipe.
+      const late = new Promise<void>((resolve) => setTimeout(resolve, LAST_WORDS_MS).unref());
+      await Promise.race([this.process.ended, late]);
+      throw error;
+    }
   }
 
   private take(line: string): void {
@@ -109,7 +119,7 @@ export class StdioTransport extends ServerTransport {
 
   private tooLong(head: string, tail: string): void {
     const found = idAtBegin.exec(head)?.[1] ?? idAtEnd.exec(tail)?.[1];
-    const id = found !== undefined && this.isWaiting(Number(found)) ? Number(found) : this.onlyWaiting;
+    const id = found !== undefined && this.isWaiting(Number(found)) ? Number(found) : this.onlyCall;
     if (id !== undefined) {
       this.lose(id, 'too_large');
       return;

@@ -28,7 +28,11 @@ export abstract class ServerTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: (message: JSONRPCMessage) => void;
-  private readonly waiting = new Set<string | number>();
+  /** Called for what belongs to a request, in its turn. The SDK's way is a moment slower than its way for answers: the
+   * last step of a call would come after its result, and be lost. */
+  onprogress?: (params: Readonly<Record<string, unknown>>) => void;
+  /** Their methods. */
+  private readonly waiting = new Map<string | number, string>();
 
   abstract start(): Promise<void>;
   abstract close(): Promise<void>;
@@ -40,7 +44,7 @@ export abstract class ServerTransport implements Transport {
   }
 
   async send(message: JSONRPCMessage): Promise<void> {
-    if (isJSONRPCRequest(message)) this.waiting.add(message.id);
+    if (isJSONRPCRequest(message)) this.waiting.set(message.id, message.method);
     // Nobody waits for it any more, and many servers do not answer what was cancelled.
     if (isJSONRPCNotification(message) && message.method === 'notifications/cancelled') {
       this.waiting.delete(message.params?.requestId as string | number);
@@ -58,6 +62,10 @@ export abstract class ServerTransport implements Transport {
       // Without this, every late answer to a cancelled call would be written out as an error.
       if (message.id === undefined || !this.waiting.delete(message.id)) return;
     }
+    if (isJSONRPCNotification(message) && message.method === 'notifications/progress') {
+      this.onprogress?.(message.params ?? {});
+      return;
+    }
     this.onmessage?.(message);
   }
 
@@ -67,9 +75,13 @@ export abstract class ServerTransport implements Transport {
     this.deliver({ jsonrpc: '2.0', id, error: { code: LOST, message: data.message, data } });
   }
 
-  /** The only request that waits, if there is just one. */
-  protected get onlyWaiting(): string | number | undefined {
-    return this.waiting.size === 1 ? [...this.waiting][0] : undefined;
+  /**
+   * The only call of a tool that waits, if there is just one: whose answer it must be that came without a readable id.
+   * Everything else that is asked has small answers.
+   */
+  protected get onlyCall(): string | number | undefined {
+    const calls = [...this.waiting].filter(([, method]) => method === 'tools/call');
+    return calls.length === 1 ? calls[0]?.[0] : undefined;
   }
 
   protected isWaiting(id: string | number): boolean {
