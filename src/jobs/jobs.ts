@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LogError } from '../streams/log.ts';
 import { JobCancelled, JobError } from './errors.ts';
+import { Inbox } from './inbox.ts';
 import type { Decision, EndState, JobEvent, JobRecord } from './job.ts';
 import type { JobKind } from './kind.ts';
 import { JobReader } from './reader.ts';
@@ -89,12 +90,11 @@ export class Jobs {
   private readonly tracks = new Map<string, Track>();
   private readonly lingering = new Map<string, NodeJS.Timeout>();
   private readonly reaper: Reaper;
+  private readonly inbox: Inbox;
   private readonly timers: NodeJS.Timeout[] = [];
   private readonly closing = new AbortController();
   /** The store may not know that this replica is alive. */
   private unseen = true;
-  private draining = false;
-  private drainAgain = false;
   private stopping = false;
   /** The store may have jobs of this replica that it has done with. */
   private lookAtOwn = false;
@@ -111,6 +111,12 @@ export class Jobs {
       holdOffMs: this.times.holdOffMs,
       reaped: (kind) => observe.reaped(kind),
       unknownKind: (kind) => this.failed(`A job of the unknown kind "${kind}" lost its gateway.`, undefined),
+    });
+    this.inbox = new Inbox({
+      store,
+      replica,
+      obey: (command) => this.obey(command),
+      failed: (error) => this.failed('An inbox could not be read.', error),
     });
     store.listen({ rang: () => this.rang(), lost: () => this.lost() });
     const every = (ms: number, what: string, run: () => Promise<void>): void => {
@@ -228,6 +234,7 @@ export class Jobs {
   async close(retire = false): Promise<void> {
     this.stopping = true;
     this.closing.abort();
+    this.inbox.close();
     for (const timer of this.timers) clearInterval(timer);
     for (const timer of this.lingering.values()) clearTimeout(timer);
     for (const { writer } of this.owned.values()) writer.close();
@@ -356,28 +363,7 @@ export class Jobs {
 
   private rang(): void {
     if (this.unseen) this.renew().catch(() => {}); // the store was away; nobody should take us for dead till the next time
-    this.drainAgain = true;
-    if (!this.draining) void this.drain();
-  }
-
-  private async drain(): Promise<void> {
-    const { store, replica } = this.options;
-    this.draining = true;
-    try {
-      while (this.drainAgain && !this.closing.signal.aborted) {
-        this.drainAgain = false;
-        const commands = await store.inbox(replica);
-        const obeyed: Command[] = [];
-        for (const command of commands) if (await this.obey(command)) obeyed.push(command);
-        if (obeyed.length === 0) continue;
-        await store.done(replica, obeyed);
-        this.drainAgain = true; // there may be more than one page
-      }
-    } catch (error) {
-      if (!(error instanceof LogError)) this.failed('An inbox could not be read.', error);
-    } finally {
-      this.draining = false; // in the same turn as the last look: a bell in between would not be heard
-    }
+    this.inbox.rang();
   }
 
   /** False: not yet. */

@@ -162,7 +162,8 @@ export class MemoryJobStore implements JobStore {
     const restored: StoredJob = {
       ...{ owner, kind, principal, about, created, from, snapshot, last, cancel: job?.cancel ?? cancel },
       state: 'running',
-      approvals: new Map([...(job?.approvals ?? []), ...approvals]),
+      // What others have decided meanwhile holds, whatever the owner knows of it.
+      approvals: new Map([...approvals, ...[...(job?.approvals ?? [])].filter(([, decision]) => decision)]),
       events: events.map(bare),
     };
     this.jobs.set(id, restored);
