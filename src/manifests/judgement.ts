@@ -97,7 +97,7 @@ export class Judge {
       findings.push(
         text.blank
           ? ofFile(file.path, 'The file is empty.')
-          : ofFile(file.path, 'The file holds no manifest, only comments.', 'warning'),
+          : ofFile(file.path, 'The file holds no manifest.', 'warning'),
       );
     }
     return { file, documents, findings };

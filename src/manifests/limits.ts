@@ -12,6 +12,8 @@ export interface ReadingLimits {
   readonly aliases: number;
   /** Per document; what an alias stands for counts every time. */
   readonly values: number;
+  /** Of the text of a file: words, commas, ends of lines and the like. */
+  readonly tokens: number;
   /** Per document. */
   readonly findings: number;
 }
@@ -24,6 +26,7 @@ export const READING_LIMITS: ReadingLimits = {
   documentsPerFile: 1_000,
   depth: 64,
   aliases: 100,
-  values: 100_000,
+  values: 50_000,
+  tokens: 300_000,
   findings: 50,
 };

@@ -1,14 +1,18 @@
 import { CST, Lexer, Parser } from 'yaml';
+import type { ReadingLimits } from './limits.ts';
 
-/** Where a text is nested deeper than it may be. */
-export class TooDeep extends Error {
-  override readonly name = 'TooDeep';
+/** Where a text is more than may be taken apart; one sentence. */
+export class TooMuch extends Error {
+  override readonly name = 'TooMuch';
   readonly offset: number;
-  constructor(offset: number) {
-    super('too deep');
+  constructor(offset: number, message: string) {
+    super(message);
     this.offset = offset;
   }
 }
+
+/** What is counted before it is understood is only roughly the depth; documents count exactly. */
+const ROUGHLY = 3;
 
 const SCALAR = '\x1f';
 const DOCUMENT = '\x02';
@@ -70,12 +74,16 @@ class Depth {
   }
 }
 
-/** The documents of a text as the parser sees them. Throws a `TooDeep`. */
-export function* shallowTokens(text: string, deepest: number, newLine: (offset: number) => void) {
+/** The documents of a text as the parser sees them. Throws a `TooMuch`. */
+export function* shallowTokens(text: string, limits: ReadingLimits, newLine: (offset: number) => void) {
   const parser = new Parser(newLine);
   const depth = new Depth();
+  let tokens = 0;
   for (const lexeme of new Lexer().lex(text)) {
-    if (depth.after(lexeme) > deepest) throw new TooDeep(depth.offset);
+    if (depth.after(lexeme) > limits.depth * ROUGHLY) {
+      throw new TooMuch(depth.offset, `Maps and lists are nested more than ${limits.depth} deep.`);
+    }
+    if (++tokens > limits.tokens) throw new TooMuch(depth.offset, 'The file holds too many words and signs.');
     yield* parser.next(lexeme);
   }
   yield* parser.end();

@@ -10,6 +10,11 @@ export interface Fault {
   readonly message: string;
 }
 
+const LONGEST_MESSAGE = 200;
+
+/** The library quotes what it has found, however long it is. */
+const short = (text: string): string => (text.length > LONGEST_MESSAGE ? `${text.slice(0, LONGEST_MESSAGE)}...` : text);
+
 /** Ends the reading of a document: what comes behind it would only repeat it. */
 class Stop extends Error {}
 
@@ -35,10 +40,12 @@ export class SourceDocument {
     this.document = document;
     this.limits = limits;
     this.lineOf = lineOf;
-    for (const { message, pos } of document.errors) this.fault(pos[0], '', `${message.trim().replace(/\.$/, '')}.`);
+    for (const { message, pos } of document.errors.slice(0, limits.findings)) {
+      this.fault(pos[0], '', `${short(message.trim().replace(/\.$/, ''))}.`);
+    }
     for (const { code, pos, message } of document.warnings) {
       if (code !== 'TAG_RESOLVE_FAILED') continue;
-      const tag = message.replace(/^.*?: /, '').replace('tag:yaml.org,2002:', '!!');
+      const tag = short(message.replace(/^.*?: /, '')).replace('tag:yaml.org,2002:', '!!');
       this.fault(pos[0], '', `The tag ${tag} is not read: write plain values.`);
     }
     if (this.faults.length > 0) return;

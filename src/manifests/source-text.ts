@@ -1,14 +1,11 @@
 import { Composer, type Document, LineCounter, type ParsedNode } from 'yaml';
 import type { ReadingLimits } from './limits.ts';
-import { shallowTokens, TooDeep } from './shallow-tokens.ts';
+import { shallowTokens, TooMuch } from './shallow-tokens.ts';
 import { type Fault, SourceDocument } from './source-document.ts';
 
 /** The library makes marks of some of them, and YAML allows none. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are looked for
 const CONTROL = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f]/;
-
-/** Tokens are counted before they are understood, so this is only roughly the depth; documents count exactly. */
-const ROUGHLY = 3;
 
 export interface LinePlace {
   readonly line: number;
@@ -55,8 +52,11 @@ export class SourceText {
         documents.push(new SourceDocument(document, limits, (offset) => this.placeOf(offset).line));
       }
     } catch (error) {
-      if (!(error instanceof TooDeep)) throw error;
-      fault(error.offset, `Maps and lists are nested more than ${limits.depth} deep.`);
+      if (!(error instanceof TooMuch)) throw error;
+      fault(error.offset, error.message);
+    }
+    if (documents.length === 0 && faults.length === 0 && !holdsNothing(text)) {
+      fault(0, 'The file holds no manifest.');
     }
     if (json && faults.length === 0 && documents.every((document) => document.faults.length === 0)) {
       const wrong = jsonFault(text);
@@ -79,7 +79,7 @@ export class SourceText {
       logLevel: 'silent',
     });
     this.lines.addNewLine(0);
-    const tokens = shallowTokens(text, limits.depth * ROUGHLY, this.lines.addNewLine);
+    const tokens = shallowTokens(text, limits, this.lines.addNewLine);
     return composer.compose(tokens, false, text.length) as Iterable<Document.Parsed<ParsedNode>>;
   }
 
@@ -88,6 +88,10 @@ export class SourceText {
     for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) this.lines.addNewLine(at + 1);
   }
 }
+
+/** Comments and lines of dashes only. */
+const holdsNothing = (text: string): boolean =>
+  text.split('\n').every((line) => /^(?:#.*|---|\.\.\.)?$/.test(line.trim()));
 
 /** YAML takes more than JSON is; a file that calls itself JSON is read by others too. */
 const jsonFault = (text: string): { readonly offset: number; readonly message: string } | undefined => {

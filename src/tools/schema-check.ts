@@ -26,7 +26,7 @@ const compile = (schema: Schema): ValidateFunction => {
   const { judge, make } = DIALECTS[index] as (typeof DIALECTS)[number];
   // An `$id` would be remembered, and two tools may well have the same one.
   const { $id: _, ...anonymous } = schema;
-  judge().validateSchema(anonymous, true);
+  void judge().validateSchema(anonymous, true);
   try {
     return make({ meta: false, validateSchema: false }).compile(anonymous);
   } catch {
