@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { Command, CommanderError, InvalidArgumentError } from 'commander';
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { ConfigError } from '../config/config-error.ts';
 import { type Flags, flagOptions } from '../config/text-sources.ts';
 import { version } from '../version.ts';
@@ -9,6 +9,7 @@ import { type TailOptions, tail } from './tail.ts';
 import { makeToken, type TokenOptions } from './token.ts';
 import type { ToolsOptions } from './tools.ts';
 import { UsageError } from './usage-error.ts';
+import type { ValidateOptions } from './validate.ts';
 
 const list = (value: string, before: string[]): string[] => [...before, ...value.split(',').map((part) => part.trim())];
 
@@ -92,6 +93,24 @@ tools
   .action(async (name: string, input: string, options: ToolsOptions) => {
     const { callTool } = await import('./tools.ts');
     if (!(await callTool(name, input, options, console.log, console.error))) process.exitCode = 1;
+  });
+
+program
+  .command('validate')
+  .description('check manifests; exits with 0 if they can be served, 1 if not, 3 if a path is not there')
+  .argument('<paths...>', 'folders, which are searched for *.ossa.yaml, *.ossa.yml and *.ossa.json, and files')
+  .option('--strict', 'what the official schema does not allow is an error')
+  .addOption(new Option('--output <form>', 'for people or for programs').choices(['text', 'json']).default('text'))
+  .option('--ossa-schema <folder>', 'where the official schemas are, as ossa-0.3.2.schema.json and so on')
+  .addOption(
+    new Option('--unknown-version <rule>', 'what a version is that the gateway does not know')
+      .choices(['warn', 'reject'])
+      .default('warn'),
+  )
+  .action(async (paths: string[], options: ValidateOptions) => {
+    const { validate } = await import('./validate.ts');
+    const colours = process.stdout.isTTY === true && !process.env.NO_COLOR;
+    process.exitCode = await validate(paths, options, console.log, colours);
   });
 
 // `sluice tail demo | head -1`: whoever has seen enough is no error.

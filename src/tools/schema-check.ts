@@ -1,4 +1,4 @@
-import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
+import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv';
 import { Ajv2019 } from 'ajv/dist/2019.js';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { Schema } from './tool.ts';
@@ -6,11 +6,32 @@ import type { Schema } from './tool.ts';
 /** At most so many faults are told. */
 const MAX_FAULTS = 5;
 
-const make = (schema: Schema): Ajv => {
-  const options = { allErrors: true, strict: false, validateFormats: false, logger: false } as const;
-  const dialect = typeof schema.$schema === 'string' ? schema.$schema : '';
-  if (/draft-0[67]/.test(dialect)) return new Ajv(options);
-  return dialect.includes('2019-09') ? new Ajv2019(options) : new Ajv2020(options);
+const OPTIONS = { allErrors: true, strict: false, validateFormats: false, logger: false } as const;
+
+/** The dialects, each with one instance that judges schemas: to compile the schema of schemas is most of the work. */
+const DIALECTS = [Ajv2020, Ajv2019, Ajv].map((Dialect) => {
+  let judge: Ajv | undefined;
+  return {
+    judge: (): Ajv => {
+      judge ??= new Dialect(OPTIONS);
+      return judge;
+    },
+    make: (options: Options): Ajv => new Dialect({ ...OPTIONS, ...options }),
+  };
+});
+
+const compile = (schema: Schema): ValidateFunction => {
+  const written = typeof schema.$schema === 'string' ? schema.$schema : '';
+  const index = /draft-0[67]/.test(written) ? 2 : written.includes('2019-09') ? 1 : 0;
+  const { judge, make } = DIALECTS[index] as (typeof DIALECTS)[number];
+  // An `$id` would be remembered, and two tools may well have the same one.
+  const { $id: _, ...anonymous } = schema;
+  void judge().validateSchema(anonymous, true);
+  try {
+    return make({ meta: false, validateSchema: false }).compile(anonymous);
+  } catch {
+    return make({}).compile(anonymous); // it may refer to the schema of schemas
+  }
 };
 
 /** A place in the input as people write it: `filter.tags[2]`. */
@@ -43,9 +64,7 @@ export class SchemaCheck {
   /** Throws one sentence if the schema itself is wrong. Schemas come from outside: they refer to nothing but themselves. */
   constructor(schema: Schema) {
     try {
-      // An `$id` would be remembered, and two tools may well have the same one.
-      const { $id: _, ...anonymous } = schema;
-      this.validate = make(schema).compile(anonymous);
+      this.validate = compile(schema);
     } catch (error) {
       throw new Error(`The schema cannot be used: ${error instanceof Error ? error.message : String(error)}`);
     }
