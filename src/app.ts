@@ -8,7 +8,7 @@ export interface AppParts {
   readonly ops: Router;
   readonly auth: Router;
   readonly agents: Router;
-  readonly ossa: Router;
+  readonly ossa: readonly Router[];
 }
 
 /** Paths of ORS that name no environment. */
@@ -38,7 +38,7 @@ export const makeApp = ({ trustProxy, before, ops, auth, agents, ossa }: AppPart
   closed(['/livez', '/readyz', '/metrics', '/health', '/openapi.json', '/console'], ossaShape);
   app.use('/api', agents, notFoundAs(apiShape), errorsAs(apiShape));
   closed(['/responses', '/v1', '/models'], openaiShape);
-  app.use(ossa);
+  app.use(...ossa);
   closed(['/events', '/capabilities', '/agent-status', '/agents', '/channels'], ossaShape);
   closed(ORS_PATHS, orsShape);
   app.use(notFoundAs(ossaShape), errorsAs(ossaShape));

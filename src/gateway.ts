@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Request } from 'express';
 import type { Logger } from 'pino';
+import { AgentGate } from './agents/agent-gate.ts';
 import { makeApp } from './app.ts';
 import { AuthError } from './auth/auth-error.ts';
 import { Authenticator } from './auth/authenticate.ts';
@@ -23,10 +24,14 @@ import { corsFor } from './cors.ts';
 import { Jobs } from './jobs/jobs.ts';
 import { MemoryJobStore } from './jobs/memory-store.ts';
 import { RedisJobStore } from './jobs/redis/redis-store.ts';
+import { AgentRate } from './limits/agent-rate.ts';
 import { Connections } from './limits/connections.ts';
 import { EventRate } from './limits/event-rate.ts';
 import { PublishRate } from './limits/publish-rate.ts';
 import { ListenError } from './listen-error.ts';
+import type { Catalogue } from './manifests/catalogue.ts';
+import type { Manifests } from './manifests/manifests.ts';
+import { openManifests } from './manifests/open-manifests.ts';
 import type { Models } from './models/models.ts';
 import { openModels } from './models/open-models.ts';
 import { requestLogger } from './ops/logging.ts';
@@ -35,9 +40,13 @@ import { opsRoutes } from './ops/routes.ts';
 import { watchStore } from './ops/store-watch.ts';
 import { parseTraceparent } from './ops/traceparent.ts';
 import { toolRoutes } from './protocols/agents/tools.ts';
+import { agentRoutes } from './protocols/ossa/agent-routes.ts';
+import { capabilityDialect } from './protocols/ossa/capability-event.ts';
+import { capabilityRoutes } from './protocols/ossa/capability-routes.ts';
 import { ossaDialect } from './protocols/ossa/dialect.ts';
+import { Invocations } from './protocols/ossa/invocations.ts';
 import { ossaRoutes } from './protocols/ossa/routes.ts';
-import { CLOSE_REASONS } from './sse/closing.ts';
+import { CLOSE_REASONS, type CloseReason } from './sse/closing.ts';
 import type { Drainable } from './sse/drainable.ts';
 import { TimerWheel } from './sse/timer-wheel.ts';
 import { Hub } from './streams/hub.ts';
@@ -58,6 +67,7 @@ export interface GatewayOptions {
 
 /** What is made before the gateway itself, because it takes a moment or may be what stops the start. */
 interface Prepared {
+  readonly manifests: Manifests;
   readonly metrics: Metrics;
   readonly models: Models;
   readonly toolbox: Toolbox;
@@ -70,6 +80,7 @@ export class Gateway {
   readonly jobs: Jobs;
   readonly toolbox: Toolbox;
   readonly models: Models;
+  readonly manifests: Manifests;
   readonly metrics: Metrics;
   private readonly config: Config;
   private readonly logger: Logger;
@@ -85,17 +96,23 @@ export class Gateway {
   /** Nobody stays any more: whoever still comes in is sent away as well. */
   private leaving = false;
 
-  private constructor({ config, logger, toolbox, models, metrics }: GatewayOptions & Prepared) {
+  private constructor({ config, logger, toolbox, models, manifests, metrics }: GatewayOptions & Prepared) {
     this.config = config;
     this.logger = logger;
     this.toolbox = toolbox;
     this.models = models;
+    this.manifests = manifests;
     this.metrics = metrics;
     this.ownSecret = config.keyConfigured ? undefined : randomBytes(32).toString('base64url');
     const replica = randomUUID();
     const { limits } = config;
 
-    const limitsOf: LimitsOf = () => ({ events: config.buffer.events, ageMs: config.buffer.seconds * 1_000 });
+    const catalogue = (): Catalogue => manifests.current;
+    const limitsOf: LimitsOf = (channel) => {
+      const { events = config.buffer.events, ageMs = config.buffer.seconds * 1_000 } =
+        catalogue().channel(channel)?.limits ?? {};
+      return { events, ageMs };
+    };
     const settings = redisSettings(config);
     const shared = settings && new RedisLog({ settings, limitsOf, replica, observe: this.metrics.observeStore });
     this.log = shared ?? new MemoryLog({ limitsOf });
@@ -161,6 +178,16 @@ export class Gateway {
     const requireServiceRole = adminOr("This endpoint requires the project's service role key");
 
     const agentId = `agent://${config.namespace}/gateway`;
+    const gate = new AgentGate(new AgentRate({ failed, ...counts }));
+    const opened = (stream: Drainable): void => {
+      this.streams.add(stream);
+      if (this.leaving) this.sendAway(stream);
+    };
+    const closed = (stream: Drainable, reason: CloseReason | undefined): void => {
+      this.streams.delete(stream);
+      if (reason !== undefined) this.metrics.closed(reason);
+      if (reason === 'slow') logger.warn('A stream was cut because its reader took nothing.');
+    };
     const app = makeApp({
       trustProxy: config.trustProxy,
       before: [requestLogger({ logger }), corsFor(config.cors.origins)],
@@ -179,37 +206,46 @@ export class Gateway {
       }),
       agents: toolRoutes({ registry: this.toolbox.registry, requireAdmin: requireServiceRole }),
       auth: authRoutes({ authenticator, tickets, cookie: new SessionCookie(config.auth.cookie) }),
-      ossa: ossaRoutes({
-        authenticator,
-        hub: this.hub,
-        wheel: this.wheel,
-        dialect: ossaDialect(agentId),
-        heartbeatSeconds: config.ossa.heartbeatSeconds,
-        retryMs: config.ossa.retryMs,
-        slowMs: limits.slowReaderSeconds * 1_000,
-        maxChannels: limits.maxChannelsPerStream,
-        publishing: {
-          log: this.log,
-          maxEventBytes: limits.maxEventBytes,
-          maxEvents: limits.maxEventsPerPost,
-          isDeclared: () => config.channels.allowUndeclared,
-          agentOf: () => agentId,
-          admit: (principal, events) => publishRate.take(principal, events),
-        },
-        acquire: (principal) => this.connections.acquire(principal),
-        pace: () => new EventRate(limits.maxEventsPerSecond),
-        opened: (stream) => {
-          this.streams.add(stream);
-          if (this.leaving) this.sendAway(stream);
-        },
-        closed: (stream, reason) => {
-          this.streams.delete(stream);
-          if (reason !== undefined) this.metrics.closed(reason);
-          if (reason === 'slow') logger.warn('A stream was cut because its reader took nothing.');
-        },
-        traceparentOf: (header) => parseTraceparent(header)?.text,
-        published: (events, seconds) => this.metrics.published(events, seconds),
-      }),
+      ossa: [
+        capabilityRoutes({
+          ...{ authenticator, tickets, jobs: this.jobs, catalogue, wheel: this.wheel },
+          invocations: new Invocations(this.jobs, gate, { registry: toolbox.registry, models, env: process.env }),
+          dialect: capabilityDialect(config.ossa.retryMs),
+          heartbeatSeconds: config.ossa.heartbeatSeconds,
+          slowMs: limits.slowReaderSeconds * 1_000,
+          publicUrl: config.publicUrl,
+          acquire: (principal) => this.connections.acquire(principal),
+          opened,
+          closed,
+        }),
+        agentRoutes({ authenticator, catalogue, log: this.log, hub: this.hub }),
+        ossaRoutes({
+          authenticator,
+          catalogue,
+          hub: this.hub,
+          wheel: this.wheel,
+          dialect: ossaDialect(agentId),
+          heartbeatSeconds: config.ossa.heartbeatSeconds,
+          retryMs: config.ossa.retryMs,
+          slowMs: limits.slowReaderSeconds * 1_000,
+          maxChannels: limits.maxChannelsPerStream,
+          publishing: {
+            log: this.log,
+            maxEventBytes: limits.maxEventBytes,
+            maxEvents: limits.maxEventsPerPost,
+            isDeclared: (channel) => config.channels.allowUndeclared || catalogue().channel(channel) !== undefined,
+            dataFault: (channel, data, agent) => catalogue().channel(channel)?.payloadFault(data, agent),
+            agentOf: (channel) => catalogue().channel(channel)?.agents[0]?.uri ?? agentId,
+            admit: (principal, events) => publishRate.take(principal, events),
+          },
+          acquire: (principal) => this.connections.acquire(principal),
+          pace: () => new EventRate(limits.maxEventsPerSecond),
+          opened,
+          closed,
+          traceparentOf: (header) => parseTraceparent(header)?.text,
+          published: (events, seconds) => this.metrics.published(events, seconds),
+        }),
+      ],
     });
     this.endWatch = watchStore(() => this.log.health(), logger);
     this.metrics.watch({
@@ -241,13 +277,14 @@ export class Gateway {
         else if (state === 'failed') logger.warn({ server: name, reason: lastError }, 'An MCP server does not start.');
       },
     });
-    return new Gateway({ config, logger, metrics, toolbox, models });
+    const manifests = await openManifests(config, logger);
+    return new Gateway({ config, logger, metrics, toolbox, models, manifests });
   }
 
-  /** Reads again what may have changed: the files of MCP servers and of tools. */
+  /** Reads again what may have changed: manifests, the files of MCP servers and of tools. */
   async reload(): Promise<void> {
-    await this.toolbox.reload();
-    this.logger.info('The tools were loaded again.');
+    await Promise.all([this.toolbox.reload(), this.manifests.reload()]);
+    this.logger.info('Manifests and tools were loaded again.');
   }
 
   /** Listens; resolves to the address. Throws a `ListenError`, and is over then. */
@@ -312,6 +349,7 @@ export class Gateway {
     this.wheel.stop();
     await this.connections.close();
     await this.runningJobs.close();
+    await this.manifests.close();
     await this.toolbox.close();
     this.models.close();
     await this.log.close();

@@ -7,7 +7,8 @@ export type Scope = (typeof SCOPES)[number];
 /** Who is asking, and what the token lets them do. */
 export interface Principal {
   readonly sub: string;
-  readonly scopes: ReadonlySet<Scope>;
+  /** Our own, and whatever else stands there: manifests may ask for words that we do not know. */
+  readonly scopes: ReadonlySet<string>;
   /** Channel patterns. */
   readonly subscribe: readonly string[];
   readonly publish: readonly string[];
@@ -60,12 +61,11 @@ const subOf = (sub: unknown): string => {
   return sub;
 };
 
-const scopesOf = (scope: unknown): ReadonlySet<Scope> => {
+const scopesOf = (scope: unknown): ReadonlySet<string> => {
   if (scope === undefined) return new Set();
   if (typeof scope !== 'string') return refuse('The claim "scope" must be a string of words with spaces between them.');
-  const words = new Set(scope.split(' '));
-  // The same token may be good for other services, so words that we do not know are theirs.
-  return new Set(SCOPES.filter((known) => words.has(known)));
+  const words = new Set(scope.split(' ').filter((word) => word !== ''));
+  return words.size > MAX_ENTRIES ? refuse(`The claim "scope" has more than ${MAX_ENTRIES} words.`) : words;
 };
 
 const expiryOf = (exp: unknown): number => {

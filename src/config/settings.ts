@@ -232,6 +232,23 @@ export const SETTINGS = {
     default: whileOpen,
     describe: 'Whether channels may be used that no manifest declares.',
   }),
+  'manifests.paths': list({
+    env: 'SLUICE_MANIFESTS',
+    max: 100,
+    each: { expects: 'a folder or a file', schema: { maxLength: 4096 } },
+    resolve: absolute,
+    describe: 'Folders and files of OSSA manifests; without any, the folder "manifests" if there is one.',
+  }),
+  'manifests.schemas': text({
+    expects: 'a folder',
+    schema: { maxLength: 4096 },
+    resolve: absolute,
+    describe: 'A folder with official OSSA schemas (ossa-0.3.2.schema.json) that manifests are compared with.',
+  }),
+  'manifests.strict': toggle({
+    default: false,
+    describe: 'Whether what an official schema does not allow is an error; otherwise it is a warning.',
+  }),
   'ossa.heartbeatSeconds': integer({
     default: 30,
     min: 1,

@@ -13,7 +13,7 @@ export interface JobDialect {
   /** What comes before everything else. */
   opening?(facts: JobFacts): string;
   /** The position no longer holds: a snapshot to replace what the client has, or a notice that everything comes again. */
-  reset(reset: Reset, facts: JobFacts): string;
+  reset(reset: Reset, facts: JobFacts, lastEventId: string | null): string;
   /** The last frame before the gateway closes a stream that should be opened again after a while. */
   closing?(retryMs: number): string;
   /** The number behind an id of this dialect; undefined if it is none. */

@@ -15,6 +15,8 @@ export interface JobStreamOptions {
   readonly heartbeatWhenIdle?: boolean;
   readonly slowMs: number;
   readonly expiresAt: number;
+  /** The position that the client gave, as it gave it. */
+  readonly lastEventId?: string;
   /** One frame per write and one write per turn of the event loop, for clients that take a read for a frame. */
   readonly frameByFrame?: boolean;
   /** How long the stream stays open behind the terminal event, for the client to close it. */
@@ -113,7 +115,10 @@ export class JobStream {
       this.end();
       return false;
     }
-    if (taken.what === 'reset') return this.write(framed(connection.framing, dialect.reset(taken.reset, facts)));
+    if (taken.what === 'reset')
+      return this.write(
+        framed(connection.framing, dialect.reset(taken.reset, facts, this.options.lastEventId ?? null)),
+      );
     const encoder = dialect.encoders[connection.framing];
     const [only, ...more] = taken.events.map((event) => event.encode(encoder));
     return only === undefined ? false : this.write(more.length === 0 ? only : Buffer.concat([only, ...more]));

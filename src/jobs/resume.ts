@@ -36,7 +36,8 @@ export const resumeJob = async (
   ]);
   late.abort();
   // A refusal would end a browser's EventSource for good, and the store may be back in a moment.
-  if (first === 'late') return new JobStream(res, attached, options);
+  const stream = { ...options, ...(given !== undefined && { lastEventId: given }) };
+  if (first === 'late') return new JobStream(res, attached, stream);
   if (!first) {
     options.closed('client');
     return undefined;
@@ -47,5 +48,5 @@ export const resumeJob = async (
     res.writeHead(204, { 'Cache-Control': 'no-store' }).end();
     return 'finished';
   }
-  return new JobStream(res, first, options);
+  return new JobStream(res, first, stream);
 };

@@ -1,6 +1,6 @@
-import type { Redis } from 'ioredis';
 import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
 import { principalName } from '../streams/fingerprint.ts';
+import { limiterStore } from './limiter-store.ts';
 import { type CurrentRedis, SharedCounts } from './shared-counts.ts';
 
 export type PublishVerdict =
@@ -17,35 +17,6 @@ export interface PublishRateOptions {
   /** Redis did not answer, or not in time: for a second from now each replica counts for itself. */
   readonly failed?: (error: unknown) => void;
 }
-
-interface Increment {
-  rlflxIncr(args: readonly string[]): Promise<unknown>;
-}
-
-/**
- * The library keeps one connection for ever, ours come and go: this stands between. It throws while Redis is away, and the
- * library then asks its local counts.
- */
-const storeClient = (counts: SharedCounts) => {
-  const prepared = new WeakSet<Redis>();
-  let script: { lua: string; numberOfKeys?: number } | undefined;
-  return {
-    defineCommand(_: 'rlflxIncr', definition: { lua: string; numberOfKeys?: number }): void {
-      script = definition;
-    },
-    async rlflxIncr(args: readonly string[]): Promise<unknown> {
-      const answer = await counts.ask((connection) => {
-        if (script && !prepared.has(connection)) {
-          connection.defineCommand('rlflxIncr', script);
-          prepared.add(connection);
-        }
-        return (connection as Redis & Increment).rlflxIncr(args);
-      });
-      if (answer === undefined) throw new Error('Redis is away.');
-      return answer;
-    },
-  };
-};
 
 /**
  * Events per second of a principal, over all replicas; while Redis is away each replica counts for itself.
@@ -69,7 +40,7 @@ export class PublishRate {
       return;
     }
     const counts = new SharedCounts({ redis, ...(failed && { failed }) });
-    this.limiter = new RateLimiterRedis({ ...counting, storeClient: storeClient(counts), insuranceLimiter: local });
+    this.limiter = new RateLimiterRedis({ ...counting, storeClient: limiterStore(counts), insuranceLimiter: local });
   }
 
   async take(principal: string, events: number): Promise<PublishVerdict> {

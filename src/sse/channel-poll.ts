@@ -18,6 +18,7 @@ export interface ChannelPollOptions {
   readonly names: readonly string[];
   readonly patterns: readonly string[];
   readonly granted: readonly string[];
+  readonly hidden: readonly string[];
   readonly cursor: string | undefined;
   readonly waitMs: number;
 }
@@ -54,13 +55,13 @@ export class ChannelPoll implements Sink, Drainable {
   readonly answered: Promise<PolledChannels | undefined>;
 
   constructor(res: ServerResponse, encoder: Encoder, options: ChannelPollOptions) {
-    const { hub, names, patterns, granted, cursor, waitMs } = options;
+    const { hub, names, patterns, granted, hidden, cursor, waitMs } = options;
     this.answered = new Promise((resolve) => {
       this.answer = resolve;
     });
     this.timer = setTimeout(() => this.timeIsOver(), waitMs);
     res.once('close', () => this.over(undefined));
-    const wanted = { names, patterns, granted, ...(cursor !== undefined && { cursor }) };
+    const wanted = { names, patterns, granted, hidden, ...(cursor !== undefined && { cursor }) };
     this.following = hub.follow({ ...wanted, encoder, sink: this });
   }
 

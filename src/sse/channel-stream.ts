@@ -27,6 +27,8 @@ export interface ChannelStreamOptions {
   readonly patterns: readonly string[];
   /** What patterns may find. */
   readonly granted: readonly string[];
+  /** What they never find. */
+  readonly hidden: readonly string[];
   /** As the client asked for them, for the first frame. */
   readonly channels: readonly string[];
   readonly lastEventId: string | undefined;
@@ -101,11 +103,12 @@ export class ChannelStream implements Sink {
 
   private opened(connection: Connection): void {
     this.connection = connection;
-    const { hub, dialect, names, patterns, granted, lastEventId } = this.options;
+    const { hub, dialect, names, patterns, granted, hidden, lastEventId } = this.options;
     this.following = hub.follow({
       names,
       patterns,
       granted,
+      hidden,
       ...(lastEventId !== undefined && { cursor: lastEventId }),
       encoder: dialect.encoders[connection.framing],
       sink: this,

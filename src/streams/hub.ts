@@ -118,6 +118,15 @@ export class Hub {
     return this.attachments.every((attachment) => attachment.loaded);
   }
 
+  /** How many follow a channel here, by its name or by a pattern. */
+  followersOf(channel: string): number {
+    let followers = 0;
+    for (const interest of this.interests.values()) {
+      if (interest.hasName(channel) || interest.finds(channel)) followers += interest.followers;
+    }
+    return followers;
+  }
+
   stats(): HubStats {
     const { delivered, resyncs, gaps } = this.counts;
     const followers = this.followers;

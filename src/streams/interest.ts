@@ -8,10 +8,14 @@ export interface Wanted {
   readonly patterns?: readonly string[];
   /** A channel that a pattern finds counts only if one of these matches too; named ones were checked before. */
   readonly granted?: readonly string[];
+  /** What patterns never find. */
+  readonly hidden?: readonly string[];
 }
 
-const keyOf = ({ names, patterns = [], granted = [] }: Wanted): string =>
-  JSON.stringify([names, patterns, patterns.length > 0 ? granted : []].map((list) => [...new Set(list)].sort()));
+const keyOf = ({ names, patterns = [], granted = [], hidden = [] }: Wanted): string => {
+  const lists = patterns.length > 0 ? [names, patterns, granted, hidden] : [names];
+  return JSON.stringify(lists.map((list) => [...new Set(list)].sort()));
+};
 
 /** The same wish of any number of followers. */
 export class Interest {
@@ -23,6 +27,7 @@ export class Interest {
   readonly groups = new Map<Encoder, Group>();
   followers = 0;
   private readonly granted: readonly string[];
+  private readonly hidden: readonly string[];
   private readonly nameSet: ReadonlySet<string>;
   private readonly namesByLane = new Map<number, string[]>();
 
@@ -31,6 +36,7 @@ export class Interest {
     this.nameSet = new Set(wanted.names);
     this.patterns = [...new Set(wanted.patterns ?? [])];
     this.granted = wanted.granted ?? ['#'];
+    this.hidden = wanted.hidden ?? [];
     for (const name of this.nameSet) {
       const lane = partitionOf(name);
       this.namesByLane.set(lane, [...(this.namesByLane.get(lane) ?? []), name]);
@@ -61,7 +67,8 @@ export class Interest {
   finds(channel: string): boolean {
     return (
       this.patterns.some((pattern) => matchesPattern(pattern, channel)) &&
-      this.granted.some((pattern) => matchesPattern(pattern, channel))
+      this.granted.some((pattern) => matchesPattern(pattern, channel)) &&
+      !this.hidden.some((pattern) => matchesPattern(pattern, channel))
     );
   }
 

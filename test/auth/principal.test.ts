@@ -38,8 +38,8 @@ describe('parsePrincipal', () => {
     expect(maySubscribe(principal, 'content.new')).toBe(false);
   });
 
-  it('passes over scopes of other services', () => {
-    expect([...parsePrincipal({ ...claims, scope: 'openid ors  Admin' }).scopes]).toEqual(['ors']);
+  it('keeps scopes of other services, which manifests may ask for', () => {
+    expect([...parsePrincipal({ ...claims, scope: 'openid ors  Admin' }).scopes]).toEqual(['openid', 'ors', 'Admin']);
   });
 
   it.each<[string, unknown, string]>([

@@ -1,3 +1,6 @@
+import { mkdirSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { DestinationStream } from 'pino';
 import { redactUrl } from '../../src/auth/redact.ts';
 import { mintToken } from '../../src/auth/token.ts';
@@ -34,6 +37,10 @@ export interface RunningGateway {
   stop(): Promise<void>;
 }
 
+/** The examples of this repository are not those of the tests. */
+const NO_MANIFESTS = join(tmpdir(), 'sluice-no-manifests');
+mkdirSync(NO_MANIFESTS, { recursive: true });
+
 /**
  * A whole gateway in this process, on a port of its own. Settings are given as environment variables, as an operator
  * would; by default there is a key, the embedded store and no log.
@@ -46,6 +53,7 @@ export const startGateway = async (
     env: {
       SLUICE_JWT_SECRET: SECRET,
       PORT: '0',
+      SLUICE_MANIFESTS: NO_MANIFESTS,
       LOG_LEVEL: destination ? 'debug' : 'silent',
       SLUICE_SHUTDOWN_GRACE_SECONDS: '1',
       ...env,

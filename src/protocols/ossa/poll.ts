@@ -26,6 +26,7 @@ export interface PollOptions {
   readonly hub: Hub;
   readonly wanted: WantedChannels;
   readonly granted: readonly string[];
+  readonly hidden: readonly string[];
   readonly cursor: string | undefined;
   readonly waitMs: number;
   readonly opened: (poll: Drainable) => void;
@@ -34,9 +35,9 @@ export interface PollOptions {
 
 /** Answers `{events, cursor, resync?}`, as soon as there is something to say, or when the time is over. */
 export const poll = async (res: Response, options: PollOptions): Promise<void> => {
-  const { hub, wanted, granted, cursor, waitMs } = options;
+  const { hub, wanted, granted, hidden, cursor, waitMs } = options;
   const { names, patterns } = wanted;
-  const asked = new ChannelPoll(res, ossaPollEncoder, { hub, names, patterns, granted, cursor, waitMs });
+  const asked = new ChannelPoll(res, ossaPollEncoder, { hub, names, patterns, granted, hidden, cursor, waitMs });
   options.opened(asked);
   const polled = await asked.answered;
   options.closed(asked, undefined);

@@ -49,6 +49,8 @@ export interface PublishRules {
   readonly maxEvents: number;
   /** Whether a channel may be used. */
   readonly isDeclared: (channel: string) => boolean;
+  /** What is wrong with the data of a channel, in one sentence. `agent`: whom the publisher speaks for. */
+  readonly dataFault: (channel: string, data: unknown, agent: string | undefined) => string | undefined;
   /** The agent that events of a channel come from when their publisher names none. */
   readonly agentOf: (channel: string) => string;
   /** Whether so many more events are within the rate of a principal. */
@@ -147,6 +149,12 @@ const toStore = (
   if (agentId !== undefined && !speaksFor(principal, agentId)) {
     throw new Problem('FORBIDDEN', `Your token does not let you speak for ${agentId}.`, {
       details: { path: at(index, '/agentId') },
+    });
+  }
+  const fault = type === 'message' ? rules.dataFault(channel, data, agentId) : undefined;
+  if (fault !== undefined) {
+    throw new Problem('PROTOCOL_ERROR', `${at(index, '/data')} does not fit the schema of ${channel}: ${fault}`, {
+      details: { path: at(index, '/data') },
     });
   }
   const metadata = {
