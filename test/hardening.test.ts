@@ -240,15 +240,24 @@ const PREFIXES: Readonly<Record<string, ShapeName>> = {
   '/v1/responses': 'openai',
   '/models': 'openai',
   '/events': 'ossa',
-  '/events/stream': 'ossa',
-  '/capabilities': 'ossa',
   '/agent-status': 'ossa',
-  '/agents': 'ossa',
   '/channels': 'ossa',
 };
 
+/** Routes that end in a name: there is one, but nothing of that name. */
+const unknown = (path: string, says: string, method = 'GET', code = 'NOT_FOUND'): Row => [
+  `${method} ${path}`,
+  { method, path, headers: plain, ...(method === 'POST' && { body: '{}' }) },
+  404,
+  code,
+  says,
+  'ossa',
+];
+
 // biome-ignore format: one row per line
 const routes: readonly Row[] = [
+  ...ORS_SUFFIXES.flatMap((name) => [unknown(`/agents/${name}`, `There is no agent "${name}".`), unknown(`/events/stream/${name}`, `There is no stream "${name}".`), unknown(`/capabilities/${name}`, `No agent offers the capability "${name}".`, 'POST', 'CAPABILITY_NOT_FOUND')]),
+  ...ORS_SUFFIXES.flatMap((name) => ['/agents', '/events/stream', '/capabilities'].flatMap((prefix) => [missing(`${prefix}/a/b/${name}`), missing(`${prefix}/a/b/${name}`, 'ossa', 'POST')])),
   ...Object.entries(PREFIXES).map(([prefix, shape]) => missing(`${prefix}/x?token=none`, shape)),
   ...['/api', '/API/x', '/v1', '/responses', '/models', '/Models'].map((path) => missing(path, path.toLowerCase().startsWith('/api') ? 'api' : 'openai')),
   ...['/unknown', '/apix', '/v1x', '/eventsx', '/console', '/auth', '/EVENTS?channels=a', '//events', '/events/../auth'].map((path) => missing(path)),
