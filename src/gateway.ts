@@ -25,6 +25,7 @@ import { Jobs } from './jobs/jobs.ts';
 import { MemoryJobStore } from './jobs/memory-store.ts';
 import { RedisJobStore } from './jobs/redis/redis-store.ts';
 import { AgentRate } from './limits/agent-rate.ts';
+import { Board } from './limits/board.ts';
 import { Connections } from './limits/connections.ts';
 import { EventRate } from './limits/event-rate.ts';
 import { PublishRate } from './limits/publish-rate.ts';
@@ -46,6 +47,8 @@ import { capabilityRoutes } from './protocols/ossa/capability-routes.ts';
 import { ossaDialect } from './protocols/ossa/dialect.ts';
 import { Invocations } from './protocols/ossa/invocations.ts';
 import { ossaRoutes } from './protocols/ossa/routes.ts';
+import { type ReplicaStatus, StatusReports } from './protocols/ossa/status-reports.ts';
+import { statusRoutes } from './protocols/ossa/status-routes.ts';
 import { CLOSE_REASONS, type CloseReason } from './sse/closing.ts';
 import type { Drainable } from './sse/drainable.ts';
 import { TimerWheel } from './sse/timer-wheel.ts';
@@ -88,6 +91,7 @@ export class Gateway {
   private readonly wheel = new TimerWheel().start();
   private readonly connections: Connections;
   private readonly runningJobs: Connections;
+  private readonly reports: StatusReports;
   private readonly streams = new Set<Drainable>();
   /** Made at every start while no key is configured. */
   private readonly ownSecret: string | undefined;
@@ -179,6 +183,17 @@ export class Gateway {
 
     const agentId = `agent://${config.namespace}/gateway`;
     const gate = new AgentGate(new AgentRate({ failed, ...counts }));
+    const isFailing = (model: string | undefined): boolean => {
+      const backend = models.backendOf(model ?? 'default');
+      return models.health().some((report) => report.backend === backend && report.state === 'failing');
+    };
+    this.reports = new StatusReports({
+      board: new Board<ReplicaStatus>({ name: 'status', replica, freshMs: 15_000, ...counts }),
+      ...{ catalogue, gate, log: this.log },
+      delivered: () => Object.values(this.hub.stats().delivered).reduce((sum, count) => sum + count, 0),
+      health: { hasTool: (name) => toolbox.registry.find(name) !== undefined, isFailing },
+      failed: (error) => logger.debug({ err: error }, 'The status of the agents could not be reported.'),
+    });
     const opened = (stream: Drainable): void => {
       this.streams.add(stream);
       if (this.leaving) this.sendAway(stream);
@@ -217,6 +232,13 @@ export class Gateway {
           acquire: (principal) => this.connections.acquire(principal),
           opened,
           closed,
+        }),
+        statusRoutes({
+          ...{ authenticator, agentId, opened, closed, reports: this.reports, wheel: this.wheel },
+          heartbeatSeconds: config.ossa.heartbeatSeconds,
+          retryMs: config.ossa.retryMs,
+          slowMs: limits.slowReaderSeconds * 1_000,
+          acquire: (principal) => this.connections.acquire(principal),
         }),
         agentRoutes({ authenticator, catalogue, log: this.log, hub: this.hub }),
         ossaRoutes({
@@ -344,6 +366,7 @@ export class Gateway {
   /** Lets go of everything but the server. */
   private async release(): Promise<void> {
     this.endWatch();
+    this.reports.close();
     await this.jobs.close();
     this.hub.close();
     this.wheel.stop();
