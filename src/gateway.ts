@@ -45,6 +45,7 @@ import { agentRoutes } from './protocols/ossa/agent-routes.ts';
 import { capabilityDialect } from './protocols/ossa/capability-event.ts';
 import { capabilityRoutes } from './protocols/ossa/capability-routes.ts';
 import { ossaDialect } from './protocols/ossa/dialect.ts';
+import { storedForm } from './protocols/ossa/event.ts';
 import { Invocations } from './protocols/ossa/invocations.ts';
 import { ossaRoutes } from './protocols/ossa/routes.ts';
 import { type ReplicaStatus, StatusReports } from './protocols/ossa/status-reports.ts';
@@ -268,6 +269,19 @@ export class Gateway {
           published: (events, seconds) => this.metrics.published(events, seconds),
         }),
       ],
+    });
+    manifests.onChange((_, { added, changed, removed, kept, findings }) => {
+      const errors = findings.filter(({ severity }) => severity === 'error');
+      this.metrics.manifests({ kept: kept.length, errors: errors.length });
+      const data = { replica, added, changed, removed, kept, errors };
+      const event = { type: 'message', channel: 'gateway.manifests', data, metadata: { agentId } } as const;
+      this.log.append([{ channel: event.channel, data: storedForm(event) }]).catch((error: unknown) => {
+        logger.debug({ err: error }, 'A change of the manifests could not be published.');
+      });
+    });
+    this.metrics.manifests({
+      kept: 0,
+      errors: manifests.findings.filter(({ severity }) => severity === 'error').length,
     });
     this.endWatch = watchStore(() => this.log.health(), logger);
     this.metrics.watch({

@@ -56,6 +56,8 @@ export class Metrics {
   private readonly publishedTotal: Counter;
   private readonly publishSeconds: Histogram;
   private readonly closedTotal: Counter;
+  private readonly manifestErrors: Gauge;
+  private readonly manifestsKept: Gauge;
 
   constructor() {
     const registers = [this.registry];
@@ -75,6 +77,16 @@ export class Metrics {
       name: 'sluice_streams_closed_total',
       help: 'Streams that ended, by the reason.',
       labelNames: ['reason'],
+      registers,
+    });
+    this.manifestErrors = new Gauge({
+      name: 'sluice_manifest_errors',
+      help: 'What is wrong with the manifests as they stand there.',
+      registers,
+    });
+    this.manifestsKept = new Gauge({
+      name: 'sluice_manifests_kept',
+      help: 'Manifests that are served as they were before a change that cannot be.',
       registers,
     });
     const storeSeconds = new Histogram({
@@ -189,6 +201,12 @@ export class Metrics {
       },
       fellBack: (_from, _to, reason) => fallbacks.inc({ reason }),
     };
+  }
+
+  /** After every load: what is served as it was before, because what stands there now cannot be. */
+  manifests({ kept, errors }: { readonly kept: number; readonly errors: number }): void {
+    this.manifestsKept.set(kept);
+    this.manifestErrors.set(errors);
   }
 
   /** What is counted elsewhere is asked for when it is read. */
