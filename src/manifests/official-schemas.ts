@@ -70,8 +70,13 @@ export class OfficialSchemas {
   /** The third layer. */
   check(document: ManifestDocument, version: string, strict: boolean): void {
     const validate = this.byVersion.get(version);
-    if (!validate || validate(document.value)) return;
     const severity = strict ? 'error' : 'warning';
+    if (!validate) {
+      const message = `The manifest is not held against the official schema: that of OSSA ${version} is not there.`;
+      document.report(3, severity, '/apiVersion', message);
+      return;
+    }
+    if (validate(document.value)) return;
     const told = new Set<string>();
     const errors = validate.errors ?? [];
     const plain = errors.filter(({ keyword }) => !SILENT.has(keyword));
