@@ -69,6 +69,7 @@ export class OfficialSchemas {
 
   /** The third layer. */
   check(document: ManifestDocument, version: string, strict: boolean): void {
+    if (this.byVersion.size === 0) return; // that has been said, once for all
     const validate = this.byVersion.get(version);
     const severity = strict ? 'error' : 'warning';
     if (!validate) {
@@ -87,7 +88,7 @@ export class OfficialSchemas {
       const { keyword, instancePath, params } = error;
       const extra =
         keyword === 'additionalProperties' ? within(instancePath, String(params.additionalProperty)) : undefined;
-      document.report(3, severity, extra ?? instancePath, message, extra !== undefined);
+      document.report(3, severity, extra ?? instancePath, message, extra !== undefined || keyword === 'required');
     }
   }
 }

@@ -159,7 +159,7 @@ describe('any text', () => {
           expect(findings.length + manifests.length).toBeGreaterThan(0);
         },
       ),
-      { numRuns: 3_000 },
+      { numRuns: 1_000 },
     );
   });
 
@@ -168,7 +168,7 @@ describe('any text', () => {
       fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => {
         judged(bytes);
       }),
-      { numRuns: 500 },
+      { numRuns: 300 },
     );
   });
 
@@ -202,7 +202,7 @@ describe('any text', () => {
         const wrong = findings.some(({ severity }) => severity === 'error');
         expect(manifests).toHaveLength(wrong ? 0 : 1);
       }),
-      { numRuns: 1_500 },
+      { numRuns: 300 },
     );
   });
 });
