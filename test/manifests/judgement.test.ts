@@ -378,7 +378,12 @@ const BAD_FILES: readonly (readonly [what: string, text: string, ...told: readon
   [
     'a loop without an end',
     workflow('- { id: a, kind: Loop, loop: { over: "x" } }'),
-    '7:7 error spec.steps[0] is a Loop step without "steps".',
+    '7:7 error spec.steps[0] is a Loop step without steps or ref or inline.',
+  ],
+  [
+    'parallel steps without any',
+    workflow('- { id: a, kind: Parallel }'),
+    '7:7 error spec.steps[0] is a Parallel step without parallel or steps.',
   ],
   [
     'a reference that leaves the folder',

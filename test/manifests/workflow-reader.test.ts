@@ -67,6 +67,13 @@ steps:
     });
   });
 
+  it('may have references that are known only later, and conditions around steps', () => {
+    const [step] = workflowOf(
+      'steps: [{ id: a, kind: Conditional, condition: x, steps: [{ id: b, ref: "../${{ item }}.yaml" }] }]',
+    ).steps;
+    expect(step?.steps[0]?.ref).toEqual({ by: 'expression', written: '../${{ item }}.yaml' });
+  });
+
   it('may be a long chain', () => {
     const steps = Array.from(
       { length: 900 },
