@@ -308,6 +308,22 @@ describe('a change', () => {
     expect(roles(manifests)).toEqual(['a old']);
   });
 
+  it('that comes between the first reading and the first watching is not lost', async () => {
+    directory.write('a.ossa.yaml', agent('a', 'old'));
+    directory.write('b.ossa.yaml', manifestWith('Agent', 'b', 'transport: { sse: { endpoint: /mine } }'));
+    let changed = false;
+    // Asked for while b is judged: a has been read by then, and no folder is watched yet.
+    const segments: Iterable<string> = {
+      *[Symbol.iterator]() {
+        if (!changed) directory.write('a.ossa.yaml', agent('a', 'new'));
+        changed = true;
+      },
+    };
+    const manifests = await open({ reserved: { segments, channels: [] } });
+    expect(manifests.current.agent('a')?.role).toBe('old');
+    await eventually(() => manifests.current.agent('a')?.role === 'new');
+  });
+
   it('of a file that was named is seen, also when the file is replaced', async () => {
     const file = directory.write('mine.yaml', agent('a', 'old'));
     const manifests = await open({ paths: [file] });
@@ -334,14 +350,15 @@ class ConfigMap {
     symlinkSync(join('..data', name), join(this.mount, name));
   }
 
-  swap(files: Readonly<Record<string, string>>): void {
+  /** The folder of before may stay for a while. */
+  swap(files: Readonly<Record<string, string>>, tidy = true): void {
     const before = `..v${this.version}`;
     const now = `..v${++this.version}`;
     mkdirSync(join(this.mount, now));
     for (const [name, text] of Object.entries(files)) writeFileSync(join(this.mount, now, name), text);
     symlinkSync(now, join(this.mount, '..data_tmp'));
     renameSync(join(this.mount, '..data_tmp'), join(this.mount, '..data'));
-    rmSync(join(this.mount, before), { recursive: true, force: true });
+    if (tidy) rmSync(join(this.mount, before), { recursive: true, force: true });
   }
 }
 
@@ -371,6 +388,16 @@ describe('a mounted ConfigMap', () => {
     expect(roles(manifests)).toEqual(['a old']);
     map.swap({ 'a.ossa.yaml': agent('a', 'new') });
     await eventually(() => roles(manifests).join() === 'a new');
+  });
+
+  it.each(['mount', 'mount/a.ossa.yaml'])('is followed while the folder of before is still there: %s', async (path) => {
+    const map = new ConfigMap(join(directory.path, 'mount'), { 'a.ossa.yaml': agent('a', 'r0') });
+    const manifests = await open({ paths: [join(directory.path, path)] });
+    await aWhile(); // what it does after the start would hide that it sees nothing
+    for (const role of ['r1', 'r2', 'r3']) {
+      map.swap({ 'a.ossa.yaml': agent('a', role) }, false);
+      await eventually(() => roles(manifests).join() === `a ${role}`);
+    }
   });
 
   it('is followed also if one file of it was named', async () => {
