@@ -317,6 +317,7 @@ describe('a change', () => {
       *[Symbol.iterator]() {
         if (!changed) directory.write('a.ossa.yaml', agent('a', 'new'));
         changed = true;
+        yield 'api';
       },
     };
     const manifests = await open({ reserved: { segments, channels: [] } });
