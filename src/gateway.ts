@@ -32,6 +32,7 @@ import { PublishRate } from './limits/publish-rate.ts';
 import { ListenError } from './listen-error.ts';
 import type { Catalogue } from './manifests/catalogue.ts';
 import type { Manifests } from './manifests/manifests.ts';
+import { serversOf } from './manifests/mcp-servers.ts';
 import { openManifests } from './manifests/open-manifests.ts';
 import type { Models } from './models/models.ts';
 import { openModels } from './models/open-models.ts';
@@ -270,6 +271,13 @@ export class Gateway {
         }),
       ],
     });
+    const bringServers = (): void => {
+      toolbox.bring(serversOf(catalogue())).catch((error: unknown) => {
+        logger.error({ err: error }, 'MCP servers of the manifests could not be started.');
+      });
+    };
+    bringServers();
+    manifests.onChange(bringServers);
     manifests.onChange((_, { added, changed, removed, kept, findings }) => {
       const errors = findings.filter(({ severity }) => severity === 'error');
       this.metrics.manifests({ kept: kept.length, errors: errors.length });

@@ -113,9 +113,13 @@ const callName = (name: string): string => name.replaceAll(/[^A-Za-z0-9_-]/g, '_
 
 /** The tools of an agent that can be called without asking anybody, by the name that its model knows. */
 const toolsOf = ({ agent }: CapabilityRun, { registry }: CapabilityParts): ReadonlyMap<string, string> => {
-  const names = agent.tools.flatMap(({ name, source }) => [name, source].filter((one) => one !== undefined));
-  const known = names.filter((name) => registry.find(name)?.approval === 'never');
-  return new Map(known.map((name) => [callName(name), name]));
+  const names = new Set(agent.tools.flatMap(({ name, source }) => [name, source].filter((one) => one !== undefined)));
+  const known = registry.list().filter(({ name, fullName, tool }) => {
+    if (tool.approval !== 'never') return false;
+    // A tool by its name, or everything that an MCP server of that name offers.
+    return names.has(name) || names.has(fullName) || (tool.source.kind === 'mcp' && names.has(tool.source.name));
+  });
+  return new Map(known.map(({ name }) => [callName(name), name]));
 };
 
 const messagesOf = ({ agent, capability, input }: CapabilityRun): ModelMessage[] => {

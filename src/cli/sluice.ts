@@ -108,6 +108,9 @@ program
       .default('warn'),
   )
   .action(async (paths: string[], options: ValidateOptions) => {
+    if (options.strict && options.ossaSchema === undefined) {
+      console.error('--strict has nothing to be strict about without --ossa-schema.');
+    }
     const { validate } = await import('./validate.ts');
     const colours = process.stdout.isTTY === true && !process.env.NO_COLOR;
     process.exitCode = await validate(paths, options, console.log, colours);

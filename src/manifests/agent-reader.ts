@@ -205,6 +205,7 @@ class AgentReader {
       return given({
         ...{ name: textOf(name), type: textOf(type), description: textOf(description) },
         source: sourceOf(objectOf(tool)),
+        mcpServer: mcpServerOf(objectOf(tool)),
         capabilities: listOf(capabilities).flatMap((one) => textOf(one) ?? textOf(objectOf(one).name) ?? []),
       });
     });
@@ -250,6 +251,23 @@ const sourceOf = (tool: PlainObject): string | undefined => {
     const { name: named, url, uri } = objectOf(value);
     const text = textOf(value) ?? textOf(named) ?? textOf(url) ?? textOf(uri);
     if (text !== undefined) return withoutCredentials(text);
+  }
+  return undefined;
+};
+
+const SERVER_FIELDS = ['command', 'args', 'env', 'cwd', 'url', 'headers', 'timeoutSeconds', 'approval'] as const;
+
+/** What starts or reaches an MCP server, beside the tool's name or under `config` or `server`. */
+const mcpServerOf = (tool: PlainObject): PlainObject | undefined => {
+  if (tool.type !== 'mcp') return undefined;
+  for (const written of [tool, objectOf(tool.config), objectOf(tool.server)]) {
+    const url = textOf(written.url) ?? (/^https?:/.test(textOf(written.endpoint) ?? '') ? written.endpoint : undefined);
+    if (textOf(written.command) === undefined && url === undefined) continue;
+    const fields = SERVER_FIELDS.flatMap((name) =>
+      written[name] === undefined ? [] : [[name, written[name]] as const],
+    );
+    const { transport } = written;
+    return given({ ...Object.fromEntries(fields), url, type: textOf(transport) });
   }
   return undefined;
 };

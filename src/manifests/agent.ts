@@ -57,6 +57,8 @@ export interface AgentTool {
   readonly description?: string;
   /** The server, address or file behind it. */
   readonly source?: string;
+  /** An MCP server that the manifest brings along, as an entry of the file of servers reads. Never shown. */
+  readonly mcpServer?: PlainObject;
   readonly capabilities: readonly string[];
 }
 

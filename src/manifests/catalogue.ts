@@ -152,9 +152,10 @@ export class Catalogue {
     return this.manifests.get(keyOf({ kind: 'Task', name })) as Task | undefined;
   }
 
-  /** What a step's reference of a kind means; undefined if there is no such manifest. */
+  /** What a step's reference of a kind means; undefined if there is no such manifest, or none that can be known yet. */
   referred(reference: Reference, kind: Kind): Manifest | undefined {
     if (reference.by === 'name') return this.manifests.get(keyOf({ kind, name: reference.name }));
+    if (reference.by === 'expression') return undefined;
     return this.all(kind).find(({ absolute }) => absolute === reference.absolute);
   }
 

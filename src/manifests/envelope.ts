@@ -1,5 +1,5 @@
 import { didYouMean } from '../config/suggestion.ts';
-import { judgeVersion, KNOWN_VERSIONS, type UnknownVersion } from './api-version.ts';
+import { judgeVersion, type UnknownVersion } from './api-version.ts';
 import { shown } from './finding.ts';
 import { KINDS, type Kind } from './identity.ts';
 import type { ManifestDocument } from './manifest-document.ts';
@@ -22,7 +22,7 @@ const OTHER_KINDS: ReadonlySet<string> = new Set(['Flow', 'Skill', 'Validator', 
 
 export interface EnvelopeOptions {
   readonly unknownVersion: UnknownVersion;
-  readonly knownVersions?: readonly string[];
+  readonly knownVersions: readonly string[];
 }
 
 /** The first layer: everything that is wrong here is an error. */
@@ -56,7 +56,7 @@ export const readEnvelope = (document: ManifestDocument, options: EnvelopeOption
       wrong('/apiVersion', `apiVersion must look like ossa/v0.3.2, not ${shown(apiVersion)}.`);
       return none;
     }
-    const verdict = judgeVersion(apiVersion, options.knownVersions ?? KNOWN_VERSIONS);
+    const verdict = judgeVersion(apiVersion, options.knownVersions);
     if (verdict.outcome === 'wrong') wrong('/apiVersion', verdict.message);
     if (verdict.outcome === 'unknown') {
       const severity = options.unknownVersion === 'reject' ? 'error' : 'warning';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readAgent } from './agent-reader.ts';
 import { AGENT_SCHEMA } from './agent-schema.ts';
-import type { UnknownVersion } from './api-version.ts';
+import { KNOWN_VERSIONS, type UnknownVersion } from './api-version.ts';
 import { type Envelope, readEnvelope } from './envelope.ts';
 import { type Finding, ofFile } from './finding.ts';
 import type { Identity, Kind } from './identity.ts';
@@ -113,11 +113,8 @@ export class Judge {
       return { ...facts, kind: known, name: textOf(objectOf(metadata).name), manifest: undefined };
     }
     const { unknownVersion, official, strict } = this.options;
-    const versions = official?.versions ?? [];
-    const envelope = readEnvelope(document, {
-      unknownVersion,
-      ...(versions.length > 0 && { knownVersions: versions }),
-    });
+    const knownVersions = [...new Set([...KNOWN_VERSIONS, ...(official?.versions ?? [])])];
+    const envelope = readEnvelope(document, { unknownVersion, knownVersions });
     const manifest = this.manifest(document, envelope);
     if (official && envelope.schemaVersion !== undefined) official.check(document, envelope.schemaVersion, strict);
     return {

@@ -69,9 +69,15 @@ export class OfficialSchemas {
 
   /** The third layer. */
   check(document: ManifestDocument, version: string, strict: boolean): void {
+    if (this.byVersion.size === 0) return; // that has been said, once for all
     const validate = this.byVersion.get(version);
-    if (!validate || validate(document.value)) return;
     const severity = strict ? 'error' : 'warning';
+    if (!validate) {
+      const message = `The manifest is not held against the official schema: that of OSSA ${version} is not there.`;
+      document.report(3, severity, '/apiVersion', message);
+      return;
+    }
+    if (validate(document.value)) return;
     const told = new Set<string>();
     const errors = validate.errors ?? [];
     const plain = errors.filter(({ keyword }) => !SILENT.has(keyword));
@@ -82,7 +88,7 @@ export class OfficialSchemas {
       const { keyword, instancePath, params } = error;
       const extra =
         keyword === 'additionalProperties' ? within(instancePath, String(params.additionalProperty)) : undefined;
-      document.report(3, severity, extra ?? instancePath, message, extra !== undefined);
+      document.report(3, severity, extra ?? instancePath, message, extra !== undefined || keyword === 'required');
     }
   }
 }

@@ -48,6 +48,7 @@ export class SourceDocument {
       const tag = short(message.replace(/^.*?: /, '')).replace('tag:yaml.org,2002:', '!!');
       this.fault(pos[0], '', `The tag ${tag} is not read: write plain values.`);
     }
+    this.offsets.set('', { value: document.contents?.range?.[0] ?? document.range[0] });
     if (this.faults.length > 0) return;
     try {
       this.value = this.read(document.contents, '', 1, document.contents?.range?.[0] ?? 0);

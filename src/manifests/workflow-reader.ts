@@ -18,6 +18,7 @@ const isInside = (folder: string, file: string): boolean => {
 const looksLikeFile = (ref: string): boolean => /[/\\]|\.(ya?ml|json)$/i.test(ref);
 
 const referenceOf = (ref: string, pointer: string, document: ManifestDocument): Reference | undefined => {
+  if (ref.includes('${')) return { by: 'expression', written: ref };
   if (/^[a-z][a-z0-9+.-]*:/i.test(ref)) {
     document.error(pointer, `${pathOf(pointer)} must be a file or a name, not the address ${shown(ref)}.`);
     return undefined;
@@ -40,11 +41,11 @@ const kindOf = (step: PlainObject): StepKind => {
   return step.loop === undefined ? 'Task' : 'Loop';
 };
 
-/** What a step of a kind cannot do without. */
-const NEEDS: Readonly<Partial<Record<StepKind, readonly string[]>>> = {
-  Parallel: ['parallel'],
-  Conditional: ['branches'],
-  Loop: ['loop', 'steps'],
+/** What a step of a kind cannot do without: of every row one. */
+const NEEDS: Readonly<Partial<Record<StepKind, readonly (readonly string[])[]>>> = {
+  Parallel: [['parallel', 'steps']],
+  Conditional: [['branches', 'steps']],
+  Loop: [['loop'], ['steps', 'ref', 'inline']],
 };
 
 const retryOf = (value: unknown): Retry | undefined => {
@@ -80,8 +81,9 @@ const stepsOf = (values: unknown, pointer: string, document: ManifestDocument): 
 
 const stepOf = (step: PlainObject, pointer: string, document: ManifestDocument): Step => {
   const kind = kindOf(step);
-  for (const need of NEEDS[kind] ?? []) {
-    if (step[need] === undefined) document.error(pointer, `${pathOf(pointer)} is a ${kind} step without "${need}".`);
+  for (const needed of NEEDS[kind] ?? []) {
+    if (needed.some((name) => step[name] !== undefined)) continue;
+    document.error(pointer, `${pathOf(pointer)} is a ${kind} step without ${needed.join(' or ')}.`);
   }
   if (objectOf(step.on_error).action === 'goto' && objectOf(step.on_error).goto === undefined) {
     document.error(

@@ -10,7 +10,9 @@ export type StepKind = (typeof STEP_KINDS)[number];
 /** What a step runs: a manifest by its name, or whatever stands in a file. It need not be there before it is run. */
 export type Reference =
   | { readonly by: 'name'; readonly name: string }
-  | { readonly by: 'file'; readonly absolute: string; readonly written: string };
+  | { readonly by: 'file'; readonly absolute: string; readonly written: string }
+  /** Known only when it is run; whoever runs it must see to it that it does not leave the folder of the manifests. */
+  | { readonly by: 'expression'; readonly written: string };
 
 export interface Retry {
   readonly maxAttempts?: number;

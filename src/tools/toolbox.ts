@@ -1,6 +1,6 @@
 import type { Config } from '../config/config.ts';
 import { httpTool } from './http/http-tool.ts';
-import { type McpServerConfig, readMcpServers } from './mcp/config.ts';
+import { type McpServerConfig, parseMcpServers, readMcpServers } from './mcp/config.ts';
 import type { McpServerState } from './mcp/mcp-server.ts';
 import { McpServers } from './mcp/mcp-servers.ts';
 import { makeOwnNameKnown } from './module/own-name.ts';
@@ -41,6 +41,7 @@ export class Toolbox {
   readonly registry: ToolRegistry;
   private readonly options: ToolboxOptions;
   private readonly mcp: McpServers;
+  private brought: ReadonlyMap<string, unknown> = new Map();
 
   private constructor(options: ToolboxOptions, registry: ToolRegistry, mcp: McpServers) {
     this.options = options;
@@ -70,6 +71,15 @@ export class Toolbox {
     return this.mcp.states();
   }
 
+  /**
+   * MCP servers that come with manifests, beside those of the file, by name; the file's own win. What is the same as before
+   * is left alone.
+   */
+  async bring(servers: ReadonlyMap<string, unknown>): Promise<void> {
+    this.brought = servers;
+    await this.reloadServers();
+  }
+
   /** Resolves when every MCP server is ready or has failed once, or after so many ms. */
   settled(ms: number): Promise<void> {
     return this.mcp.settled(ms);
@@ -81,13 +91,23 @@ export class Toolbox {
     const modules = await toolModules(this.options, problems);
     for (const problem of problems) this.options.warn(problem);
     if (problems.length === 0) this.registry.replace('module', modules);
-    const ended = this.mcp.reload(await mcpServers(this.options));
-    this.registry.replace('mcp', this.mcp.providers());
-    await ended;
+    await this.reloadServers();
   }
 
   close(): Promise<void> {
     return this.mcp.close();
+  }
+
+  private async reloadServers(): Promise<void> {
+    const { env, warn } = this.options;
+    const own = await mcpServers(this.options);
+    const names = new Set(own.map(({ name }) => name));
+    const entries = [...this.brought].filter(([name]) => !names.has(name));
+    const brought = parseMcpServers(JSON.stringify({ mcpServers: Object.fromEntries(entries) }), env);
+    for (const problem of [...brought.problems, ...brought.warnings]) warn(`In a manifest: ${problem}`);
+    const ended = this.mcp.reload([...own, ...brought.servers]);
+    this.registry.replace('mcp', this.mcp.providers());
+    await ended;
   }
 }
 

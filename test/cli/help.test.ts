@@ -2,11 +2,12 @@ import { runCli } from '../support/child.ts';
 
 describe('--help', () => {
   it.each([
-    { args: ['--help'], says: ['serve', 'token', 'publish', 'tail', '--version'] },
+    { args: ['--help'], says: ['serve', 'token', 'publish', 'tail', 'validate', '--version'] },
     { args: ['serve', '--help'], says: ['--port <value>', '--redis-key-prefix <value>', '--config <file>'] },
     { args: ['token', '--help'], says: ['--sub <name>', '--subscribe <patterns>', '--scope <scopes>', '--ttl <time>'] },
     { args: ['publish', '--help'], says: ['<channel>', '<data>', '--url <url>', 'SLUICE_TOKEN', '--idempotency-key'] },
     { args: ['tail', '--help'], says: ['<channels>', '--url <url>', '--after <id>', '--count <n>', '--json'] },
+    { args: ['validate', '--help'], says: ['<paths...>', '--strict', '--output <form>', '--ossa-schema <folder>'] },
   ])('explains itself: sluice $args', async ({ args, says }) => {
     const { code, stdout, stderr } = await runCli(args);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
