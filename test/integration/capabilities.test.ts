@@ -1,5 +1,6 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { EventSource } from 'eventsource';
 import { eventually } from '../streams/logs.ts';
 import { makeDirectory, type TestDirectory } from '../support/directory.ts';
@@ -59,6 +60,54 @@ interface Event {
   readonly payload: Record<string, unknown> & { capability: string; result?: unknown };
   readonly metadata: { agentId: string; streamId: string; correlationId: string; sequence: number; final?: boolean };
 }
+
+describe('an agent that brings an MCP server along', () => {
+  it('can be asked, and its server leaves with it', async () => {
+    const server = join(__dirname, '../../node_modules/@modelcontextprotocol/server-everything/dist/index.js');
+    const directory = makeDirectory();
+    directory.write(
+      'a.ossa.yaml',
+      `
+apiVersion: ossa/v0.3.2
+kind: Agent
+metadata: { name: helped, version: 1.0.0 }
+spec:
+  role: You use tools.
+  capabilities: [say, chat]
+  tools:
+    - { type: mcp, name: everything, config: { command: ${process.execPath}, args: [${server}, stdio] } }
+runtime: { bindings: { say: { mcp_server: everything, tool: echo } } }
+`,
+    );
+    const gateway = await startGateway({ SLUICE_MANIFESTS: directory.path, SLUICE_MODELS_DEMO_WORDS_PER_SECOND: '0' });
+    const token = tokenFor({ scope: 'capabilities' });
+    const { registry } = gateway.gateway.toolbox;
+    await eventually(() => registry.find('everything.echo') !== undefined);
+    const ask = async (name: string, input: unknown): Promise<string> => {
+      const headers = { Authorization: `Bearer ${token}` };
+      const answer = await fetch(`${gateway.url}/capabilities/${name}`, {
+        method: 'POST',
+        headers,
+        body: JSON.stringify(input),
+      });
+      const { streamId } = (await answer.json()) as Started;
+      const stream = new RawStream(gateway.port, `/events?stream=${streamId}`, headers);
+      await eventually(() => stream.body.includes('"final":true'));
+      stream.close();
+      return stream.frames.at(-1) as string;
+    };
+    expect(await ask('say', { message: 'hello' })).toContain('"result":{"text":"Echo: hello"}');
+    // The model calls the tool, reads what it gave, and answers without tools.
+    expect(await ask('chat', { text: 'use echo with {"message":"from the model"}' })).toContain('Echo: from the model');
+    directory.write(
+      'a.ossa.yaml',
+      'apiVersion: ossa/v0.3.2\nkind: Agent\nmetadata: { name: helped }\nspec: { role: Alone. }\n',
+    );
+    await eventually(() => registry.find('everything.echo') === undefined);
+    await gateway.stop();
+    directory.remove();
+  });
+});
 
 describe.each(['memory', 'redis'])('capabilities on %s', (store) => {
   let directory: TestDirectory;
