@@ -47,10 +47,12 @@ import { capabilityDialect } from './protocols/ossa/capability-event.ts';
 import { capabilityRoutes } from './protocols/ossa/capability-routes.ts';
 import { ossaDialect } from './protocols/ossa/dialect.ts';
 import { storedForm } from './protocols/ossa/event.ts';
+import { GatewayReports, type ReplicaStats } from './protocols/ossa/gateway-reports.ts';
 import { Invocations } from './protocols/ossa/invocations.ts';
 import { ossaRoutes } from './protocols/ossa/routes.ts';
 import { type ReplicaStatus, StatusReports } from './protocols/ossa/status-reports.ts';
 import { statusRoutes } from './protocols/ossa/status-routes.ts';
+import { Subscriptions } from './protocols/ossa/subscriptions.ts';
 import { CLOSE_REASONS, type CloseReason } from './sse/closing.ts';
 import type { Drainable } from './sse/drainable.ts';
 import { TimerWheel } from './sse/timer-wheel.ts';
@@ -94,6 +96,8 @@ export class Gateway {
   private readonly connections: Connections;
   private readonly runningJobs: Connections;
   private readonly reports: StatusReports;
+  private readonly gatewayReports: GatewayReports;
+  private readonly subscriptions: Subscriptions;
   private readonly streams = new Set<Drainable>();
   /** Made at every start while no key is configured. */
   private readonly ownSecret: string | undefined;
@@ -185,6 +189,10 @@ export class Gateway {
 
     const agentId = `agent://${config.namespace}/gateway`;
     const gate = new AgentGate(new AgentRate({ failed, ...counts }));
+    const invocations = new Invocations(this.jobs, gate, { registry: toolbox.registry, models, env: process.env });
+    this.subscriptions = new Subscriptions({ hub: this.hub, invocations, warn: (message) => logger.warn(message) });
+    this.subscriptions.use(catalogue());
+    manifests.onChange((current) => this.subscriptions.use(current));
     const isFailing = (model: string | undefined): boolean => {
       const backend = models.backendOf(model ?? 'default');
       return models.health().some((report) => report.backend === backend && report.state === 'failing');
@@ -195,6 +203,14 @@ export class Gateway {
       delivered: () => Object.values(this.hub.stats().delivered).reduce((sum, count) => sum + count, 0),
       health: { hasTool: (name) => toolbox.registry.find(name) !== undefined, isFailing },
       failed: (error) => logger.debug({ err: error }, 'The status of the agents could not be reported.'),
+    });
+    this.gatewayReports = new GatewayReports({
+      board: new Board<ReplicaStats>({ name: 'stats', replica, freshMs: 6_000, ...counts }),
+      ...{ hub: this.hub, log: this.log, agentId },
+      connections: () => this.connections.size,
+      published: () => this.metrics.publishedEvents,
+      jobs: () => this.jobs.running(),
+      failed: (error) => logger.debug({ err: error }, 'The gateway could not report about itself.'),
     });
     const opened = (stream: Drainable): void => {
       this.streams.add(stream);
@@ -226,7 +242,7 @@ export class Gateway {
       ossa: [
         capabilityRoutes({
           ...{ authenticator, tickets, jobs: this.jobs, catalogue, wheel: this.wheel },
-          invocations: new Invocations(this.jobs, gate, { registry: toolbox.registry, models, env: process.env }),
+          invocations,
           dialect: capabilityDialect(config.ossa.retryMs),
           heartbeatSeconds: config.ossa.heartbeatSeconds,
           slowMs: limits.slowReaderSeconds * 1_000,
@@ -371,6 +387,7 @@ export class Gateway {
     await sleep(delaySeconds * 1_000);
     const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
     this.leaving = true;
+    this.subscriptions.close();
     for (const stream of this.streams) this.sendAway(stream);
     this.server.keepAliveTimeout = 1; // connections whose last answer is still to come close behind it
     const begin = performance.now();
@@ -389,6 +406,8 @@ export class Gateway {
   private async release(): Promise<void> {
     this.endWatch();
     this.reports.close();
+    this.gatewayReports.close();
+    this.subscriptions.close();
     await this.jobs.close();
     this.hub.close();
     this.wheel.stop();

@@ -102,7 +102,11 @@ export class Metrics {
     this.models = this.modelCounts();
   }
 
+  /** Events accepted from publishers so far. */
+  publishedEvents = 0;
+
   published(events: number, seconds: number): void {
+    this.publishedEvents += events;
     this.publishedTotal.inc(events);
     this.publishSeconds.observe(seconds);
   }

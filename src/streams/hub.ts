@@ -34,6 +34,8 @@ export interface HubStats {
   readonly delivered: Readonly<Record<'live' | 'mirror' | 'log', number>>;
   readonly resyncs: Readonly<Record<ResyncReason, number>>;
   readonly gaps: number;
+  /** From the store's acceptance to the delivery here, of some live events: their sum in ms, and how many. */
+  readonly latency: { readonly sumMs: number; readonly samples: number };
 }
 
 const SWEEP_EVERY_MS = 1_000;
@@ -57,6 +59,7 @@ export class Hub {
     delivered: { live: 0, mirror: 0, log: 0 },
     resyncs: Object.fromEntries(RESYNC_REASONS.map((reason) => [reason, 0])) as Record<ResyncReason, number>,
     gaps: 0,
+    latency: { sumMs: 0, samples: 0 },
   };
 
   constructor(log: StreamLog, options: HubOptions = {}) {
@@ -118,6 +121,15 @@ export class Hub {
     return this.attachments.every((attachment) => attachment.loaded);
   }
 
+  /** Followers of each channel that somebody follows by its name, here. */
+  presence(): ReadonlyMap<string, number> {
+    const counts = new Map<string, number>();
+    for (const interest of this.interests.values()) {
+      for (const name of interest.allNames()) counts.set(name, (counts.get(name) ?? 0) + interest.followers);
+    }
+    return counts;
+  }
+
   /** How many follow a channel here, by its name or by a pattern. */
   followersOf(channel: string): number {
     let followers = 0;
@@ -128,7 +140,7 @@ export class Hub {
   }
 
   stats(): HubStats {
-    const { delivered, resyncs, gaps } = this.counts;
+    const { delivered, resyncs, gaps, latency } = this.counts;
     const followers = this.followers;
     return {
       followers,
@@ -136,6 +148,7 @@ export class Hub {
       delivered: { ...delivered },
       resyncs: { ...resyncs },
       gaps,
+      latency: { ...latency },
     };
   }
 
@@ -201,6 +214,11 @@ export class Hub {
   }
 
   private arrived(partition: number, mirror: Mirror, entry: Entry): void {
+    // One in each turn is enough to know, and costs nothing.
+    if (this.waiting.size === 0) {
+      this.counts.latency.sumMs += Math.max(0, this.log.now(partition) - entry.ms);
+      this.counts.latency.samples++;
+    }
     for (const interest of mirror.interests) {
       for (const group of interest.groups.values()) {
         group.add({ partition, entry });

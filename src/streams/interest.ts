@@ -54,6 +54,10 @@ export class Interest {
     return this.namesByLane.get(lane) ?? [];
   }
 
+  allNames(): Iterable<string> {
+    return this.nameSet;
+  }
+
   hasName(channel: string): boolean {
     return this.nameSet.has(channel);
   }

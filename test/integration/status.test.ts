@@ -103,3 +103,32 @@ describe.each(['memory', 'redis'])('the status of agents on %s', (store) => {
     expect((await fetch(`${gateways[0]?.url}/agent-status`)).status).toBe(401);
   });
 });
+
+describe('what the gateway says of itself', () => {
+  interface Speaking {
+    readonly gatewayReports: { report(): Promise<void> };
+  }
+
+  it('is said to administrators who follow, and to nobody else', async () => {
+    const gateway = await startGateway();
+    const report = (): Promise<void> => (gateway.gateway as unknown as Speaking).gatewayReports.report();
+    await eventually(() => gateway.gateway.hub.loaded);
+    await report();
+    expect(await gateway.gateway.log.names('#')).toEqual([]);
+    const headers = { Authorization: `Bearer ${tokenFor({ scope: 'admin' })}` };
+    const stream = new RawStream(gateway.port, '/events?channels=gateway.stats,gateway.presence', headers);
+    const other = new RawStream(gateway.port, '/events?channels=news', headers);
+    await eventually(() => [stream, other].every(({ frames }) => frames.length === 1));
+    await report();
+    await eventually(() => stream.events.length === 2);
+    expect(stream.events[0]).toContain('"channel":"gateway.stats","data":{"replicas":1,"connections":2,');
+    expect(stream.events[1]).toContain('"subscribers":{"gateway.stats":1,"gateway.presence":1,"news":1}');
+    other.close();
+    await eventually(() => gateway.gateway.hub.stats().followers === 1);
+    await report();
+    await eventually(() => stream.events.length === 4);
+    expect(stream.events[3]).toContain('"subscribers":{"news":0}');
+    stream.close();
+    await gateway.stop();
+  });
+});

@@ -20,6 +20,8 @@ export interface Invocation extends Offered {
   /** As it was asked for. */
   readonly timeoutSeconds?: number;
   readonly idempotency?: { readonly key: string; readonly fingerprint: string };
+  /** Called when it is over here, or was begun by somebody else. */
+  readonly finished?: () => void;
 }
 
 export interface InvocationStarted {
@@ -89,7 +91,10 @@ export class Invocations {
       const about = aboutText({ capability: capability.name, agentId: agent.uri, correlationId });
       const wanted = { kind: capabilityKind, principal, about, ...(idempotency && { idempotency }) };
       const { id, created } = await this.jobs.start(wanted, (job) => this.work(job, invocation, place, timeoutMs));
-      if (!created) place.leave();
+      if (!created) {
+        place.leave();
+        invocation.finished?.();
+      }
       return { id, correlationId, timeoutMs };
     } catch (error) {
       place.leave();
@@ -119,6 +124,7 @@ export class Invocations {
       clearTimeout(timer);
       job.signal.removeEventListener('abort', stop);
       place.leave();
+      invocation.finished?.();
     }
   }
 }
