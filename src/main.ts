@@ -13,8 +13,9 @@ made one for this run; this token may do everything and is good for 24 hours:
 
   ${token}
 
-It serves event streams of channels (GET and POST /events), tickets and cookies for browsers (/auth), health and
-metrics (/livez, /readyz, /metrics). Follow a channel, in a browser or a terminal:
+It serves the agents of your manifests (GET /agents), their channels (/events) and capabilities (/capabilities), tickets
+and cookies for browsers (/auth), health and metrics (/livez, /readyz, /metrics).
+Follow a channel, in a browser or a terminal:
 
   ${url}/events?channels=demo&token=${token}
 
@@ -22,6 +23,10 @@ Publish to it from another terminal:
 
   curl ${url}/events -H "Authorization: Bearer ${token}" \\
     -d '{"channel":"demo","data":{"hello":"world"}}'
+
+Everything about how the agents are, every five seconds:
+
+  ${url}/agent-status?token=${token}
 
 `;
 
