@@ -12,6 +12,7 @@ import type {
   Subscription,
 } from './agent.ts';
 import { bindingsOf, type Capability, checkOf, readCapabilities } from './capability.ts';
+import { Expression } from './expression.ts';
 import { shown } from './finding.ts';
 import type { Identity } from './identity.ts';
 import type { ManifestDocument } from './manifest-document.ts';
@@ -51,7 +52,8 @@ class AgentReader {
       ...given({
         ...{ role: textOf(role), instructions: template ?? textOf(role), llm: this.llm() },
         ...{ sse: this.sse(), publishes: this.publishes(), subscribes: this.subscribes(capabilities) },
-        ...{ capabilities, tools: this.tools(), access: this.access(), approval: this.approval() },
+        ...{ capabilities, tools: this.tools(), mcpServers: this.mcpServers(identity.name) },
+        ...{ access: this.access(), approval: this.approval() },
         rateLimit: rateLimitOf(objectOf(safety).rate_limiting),
         maxConcurrentRequests: numberOf(maxConcurrentRequests),
         maxLatencySeconds: numberOf(maxLatencySeconds),
@@ -178,15 +180,26 @@ class AgentReader {
         this.document.warning(pointer, `Nothing is started for ${shown(channel)}: the subscription has no handler.`);
       }
       const { expression, fields } = objectOf(filter);
+      const condition = this.condition(textOf(expression), within(pointer, 'filter', 'expression'));
       return [
         given({
           ...{ channel, handler: textOf(handler), maxConcurrency: numberOf(maxConcurrency) },
           filter: isObject(filter)
-            ? given({ expression: textOf(expression), fields: isObject(fields) ? fields : undefined })
+            ? given({ expression: textOf(expression), condition, fields: isObject(fields) ? fields : undefined })
             : undefined,
         }),
       ];
     });
+  }
+
+  private condition(text: string | undefined, pointer: string): Expression | undefined {
+    if (text === undefined) return undefined;
+    try {
+      return new Expression(text);
+    } catch (error) {
+      this.document.error(pointer, (error as Error).message);
+      return undefined;
+    }
   }
 
   private followed(channel: string, pointer: string): void {
@@ -199,13 +212,20 @@ class AgentReader {
     }
   }
 
+  private mcpServers(agent: string): Agent['mcpServers'] {
+    const servers = listOf(this.spec.tools).flatMap((tool) => {
+      const entry = mcpServerOf(objectOf(tool));
+      return entry ? [{ name: textOf(objectOf(tool).name) ?? agent, entry }] : [];
+    });
+    return () => servers;
+  }
+
   private tools(): AgentTool[] {
     return listOf(this.spec.tools).map((tool) => {
       const { name, type, description, capabilities } = objectOf(tool);
       return given({
         ...{ name: textOf(name), type: textOf(type), description: textOf(description) },
         source: sourceOf(objectOf(tool)),
-        mcpServer: mcpServerOf(objectOf(tool)),
         capabilities: listOf(capabilities).flatMap((one) => textOf(one) ?? textOf(objectOf(one).name) ?? []),
       });
     });

@@ -1,6 +1,7 @@
 import type { SchemaCheck } from '../tools/schema-check.ts';
 import type { Schema } from '../tools/tool.ts';
 import type { Capability } from './capability.ts';
+import type { Expression } from './expression.ts';
 import type { Identity } from './identity.ts';
 import type { PlainObject } from './plain.ts';
 
@@ -46,7 +47,8 @@ export interface Subscription {
   readonly channel: string;
   /** The capability that each event starts. */
   readonly handler?: string;
-  readonly filter?: { readonly expression?: string; readonly fields?: PlainObject };
+  /** `condition` is the expression, ready to be asked: over `channel` and `data`. */
+  readonly filter?: { readonly expression?: string; readonly condition?: Expression; readonly fields?: PlainObject };
   readonly maxConcurrency?: number;
 }
 
@@ -57,8 +59,6 @@ export interface AgentTool {
   readonly description?: string;
   /** The server, address or file behind it. */
   readonly source?: string;
-  /** An MCP server that the manifest brings along, as an entry of the file of servers reads. Never shown. */
-  readonly mcpServer?: PlainObject;
   readonly capabilities: readonly string[];
 }
 
@@ -96,6 +96,8 @@ export interface Agent extends Identity {
   readonly subscribes: readonly Subscription[];
   readonly capabilities: readonly Capability[];
   readonly tools: readonly AgentTool[];
+  /** MCP servers that it brings along, as entries of the file of servers read. Asked for, so that nobody prints its secrets. */
+  readonly mcpServers: () => readonly { readonly name: string; readonly entry: PlainObject }[];
   readonly access?: Access;
   readonly approval: Approval;
   readonly rateLimit?: RateLimit;

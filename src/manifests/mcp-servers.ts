@@ -6,10 +6,10 @@ const UNFIT = /[^A-Za-z0-9_-]/g;
 /** The MCP servers that agents bring along, by the names of their tools; the first of a name counts. */
 export const serversOf = (catalogue: Catalogue): ReadonlyMap<string, PlainObject> => {
   const servers = new Map<string, PlainObject>();
-  for (const agent of catalogue.agents()) {
-    for (const { name, mcpServer } of agent.tools) {
-      const known = (name ?? agent.name).replaceAll(UNFIT, '-').slice(0, 64);
-      if (mcpServer && !servers.has(known)) servers.set(known, mcpServer);
+  for (const { mcpServers } of catalogue.agents()) {
+    for (const { name, entry } of mcpServers()) {
+      const known = name.replaceAll(UNFIT, '-').slice(0, 64);
+      if (!servers.has(known)) servers.set(known, entry);
     }
   }
   return servers;

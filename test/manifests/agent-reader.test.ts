@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Agent } from '../../src/manifests/agent.ts';
+import { Expression } from '../../src/manifests/expression.ts';
 import { agentOf, agentWith, judged } from './judged.ts';
 
 const SEED = join(__dirname, '../fixtures/seeds/event-streamer.ossa.yaml');
@@ -91,7 +92,7 @@ messaging:
     expect(agent.subscribes).toEqual([
       {
         ...{ channel: 'a.#', handler: 'handle', maxConcurrency: 3 },
-        filter: { expression: 'data.x > 1', fields: { kind: 'urgent' } },
+        filter: { expression: 'data.x > 1', condition: expect.any(Expression), fields: { kind: 'urgent' } },
       },
     ]);
   });

@@ -24,7 +24,7 @@ const NOTHING: Encoder = { encode: () => Buffer.alloc(0) };
 const DEFAULT_CONCURRENCY = 16;
 
 const keyOf = ({ agent, channel, handler, filter, maxConcurrency }: AgentSubscription): string =>
-  JSON.stringify([agent.name, channel, handler, filter, maxConcurrency]);
+  JSON.stringify([agent.name, channel, handler, filter?.expression, filter?.fields, maxConcurrency]);
 
 /** What an event holds for those who handle it. */
 const dataOf = ({ data }: StoredEvent): unknown => {
@@ -36,8 +36,9 @@ const dataOf = ({ data }: StoredEvent): unknown => {
 const at = (value: unknown, path: string): unknown =>
   path.split('.').reduce<unknown>((part, name) => (part as Record<string, unknown> | null | undefined)?.[name], value);
 
-const passes = ({ filter }: AgentSubscription, data: unknown): boolean =>
-  Object.entries(filter?.fields ?? {}).every(([path, wanted]) => isDeepStrictEqual(at(data, path), wanted));
+const passes = ({ filter }: AgentSubscription, channel: string, data: unknown): boolean =>
+  Object.entries(filter?.fields ?? {}).every(([path, wanted]) => isDeepStrictEqual(at(data, path), wanted)) &&
+  (filter?.condition?.holds({ channel, data }) ?? true);
 
 /** One subscription of an agent: every event that passes its filter starts its handler. */
 class Handler implements Sink {
@@ -106,7 +107,7 @@ class Handler implements Sink {
   private async handle(event: StoredEvent, finished: () => void): Promise<void> {
     const { agent, capability, handler } = this.subscription;
     const data = dataOf(event);
-    if (!passes(this.subscription, data)) return finished();
+    if (!passes(this.subscription, event.channel, data)) return finished();
     const input = (typeof data === 'object' && data !== null && !Array.isArray(data) ? data : { data }) as Readonly<
       Record<string, unknown>
     >;
@@ -150,13 +151,6 @@ export class Subscriptions {
     for (const subscription of catalogue.subscriptions()) {
       const key = keyOf(subscription);
       if (this.handlers.has(key)) continue;
-      if (subscription.filter?.expression !== undefined) {
-        const { agent, channel } = subscription;
-        this.options.warn(
-          `${agent.name} subscribes to ${channel} with an expression, which is not understood: left out.`,
-        );
-        continue;
-      }
       this.handlers.set(key, before.get(key) ?? new Handler(subscription, this.options));
       before.delete(key);
     }
