@@ -1,4 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto';
+import { connect } from 'node:net';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import type { ApiDocument, MediaType } from '../../src/ops/openapi.ts';
 import { textResult } from '../../src/tools/tool.ts';
@@ -36,7 +37,7 @@ const read = async (answer: Response, until: string | undefined): Promise<string
 describe('the OpenAPI document', () => {
   let directory: TestDirectory;
   let check: ApiCheck;
-  let held: RawStream;
+  let held: RawStream | undefined;
   const gateways: Record<string, RunningGateway> = {};
 
   const ask = async (on: RunningGateway, route: string, sent: Sent): Promise<Exchange> => {
@@ -107,15 +108,16 @@ describe('the OpenAPI document', () => {
     const { text } = await ask(gateway, 'GET /events/stream/{id}', stream(known.result));
     known.last = /id: (.*)\n.*"final":true/.exec(text)?.[1] ?? '';
 
-    held = new RawStream(tight.port, '/events?channels=a', ann);
-    await eventually(() => held.frames.length > 0);
+    const stays = new RawStream(tight.port, '/events?channels=a', ann);
+    held = stays;
+    await eventually(() => stays.frames.length > 0);
     await ask(tight, 'POST /events', {
       headers: ann,
       body: Array.from({ length: 100 }, () => ({ channel: 'a', data: 1 })),
     });
   });
   afterAll(() => {
-    held.close();
+    held?.close();
     directory.remove();
   });
 
@@ -137,6 +139,26 @@ describe('the OpenAPI document', () => {
     const { servers } = (await (await fetch(`${behind.url}/openapi.json`)).json()) as ApiDocument;
     expect(servers).toEqual([{ url: 'https://gateway.example/sluice' }]);
     await behind.stop();
+  });
+
+  it('is there for HEAD, for pages of listed origins, and for clients that name no host', async () => {
+    const listed = await start({ SLUICE_CORS_ORIGINS: 'https://app.example' });
+    const url = `${listed.url}/openapi.json`;
+    const head = await fetch(url, { method: 'HEAD' });
+    expect([head.status, head.headers.get('content-type')]).toEqual([200, 'application/json; charset=utf-8']);
+    const asked = { Origin: 'https://app.example', 'Access-Control-Request-Method': 'GET' };
+    const preflight = await fetch(url, { method: 'OPTIONS', headers: asked });
+    expect([preflight.status, preflight.headers.get('access-control-allow-origin')]).toEqual([204, asked.Origin]);
+    const old = await new Promise<string>((resolve, reject) => {
+      const socket = connect(listed.port, '127.0.0.1', () => socket.write('GET /openapi.json HTTP/1.0\r\n\r\n'));
+      let text = '';
+      socket.on('data', (bytes) => {
+        text += bytes.toString();
+      });
+      socket.on('error', reject).on('close', () => resolve(text));
+    });
+    expect(JSON.parse(old.slice(old.indexOf('\r\n\r\n')))).toMatchObject({ servers: [{ url: '/' }] });
+    await listed.stop();
   });
 
   it('lists every route of the gateway and no other', () => {
