@@ -63,7 +63,7 @@ export const agentsPart: ApiPart = {
         ],
         responses: {
           '200': { description: 'The agent.', content: json(schemaRef('Agent'), AGENT) },
-          ...tokenRefusals(404),
+          ...tokenRefusals(400, 404),
         },
       },
     },

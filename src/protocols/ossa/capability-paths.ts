@@ -89,7 +89,7 @@ export const capabilitiesPart: ApiPart = {
             ),
           },
           '204': { description: 'It has ended and the client has all of it.' },
-          ...tokenRefusals(404, 429),
+          ...tokenRefusals(400, 404, 429),
         },
       },
     },

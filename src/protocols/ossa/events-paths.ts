@@ -167,7 +167,7 @@ export const eventsPart: ApiPart = {
       IdempotencyKey: {
         name: 'Idempotency-Key',
         in: 'header',
-        description: 'The same request with the same key has no further effect and gets the same answer.',
+        description: 'The same request with the same key has no further effect, and gets the same ids.',
         schema: { type: 'string', pattern: IDEMPOTENCY_KEY.source },
         example: 'order-4711',
       },
