@@ -2,9 +2,10 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Request } from 'express';
+import type { Express, Request } from 'express';
 import type { Logger } from 'pino';
 import { AgentGate } from './agents/agent-gate.ts';
+import { apiDocument } from './api-document.ts';
 import { makeApp } from './app.ts';
 import { AuthError } from './auth/auth-error.ts';
 import { Authenticator } from './auth/authenticate.ts';
@@ -89,6 +90,7 @@ export class Gateway {
   readonly models: Models;
   readonly manifests: Manifests;
   readonly metrics: Metrics;
+  readonly app: Express;
   private readonly config: Config;
   private readonly logger: Logger;
   private readonly server: Server;
@@ -221,11 +223,13 @@ export class Gateway {
       if (reason !== undefined) this.metrics.closed(reason);
       if (reason === 'slow') logger.warn('A stream was cut because its reader took nothing.');
     };
-    const app = makeApp({
+    this.app = makeApp({
       trustProxy: config.trustProxy,
       before: [requestLogger({ logger }), corsFor(config.cors.origins)],
       ops: opsRoutes({
         version: version(),
+        document: apiDocument(version()),
+        publicUrl: config.publicUrl,
         metrics: this.metrics,
         metricsPublic: config.metrics.public,
         authenticate: (req) => authenticator.authenticate(req),
@@ -317,7 +321,7 @@ export class Gateway {
       closeReasons: CLOSE_REASONS,
     });
     // Room for a URL with many channels and a token in it.
-    this.server = createServer({ keepAlive: true, noDelay: true, maxHeaderSize: 65_536 }, app);
+    this.server = createServer({ keepAlive: true, noDelay: true, maxHeaderSize: 65_536 }, this.app);
     this.server.keepAliveTimeout = 65_000; // longer than proxies keep theirs: who closes first must not be us
     this.server.requestTimeout = 60_000; // of the request itself; a stream's answer may last for ever
   }

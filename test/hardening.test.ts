@@ -264,7 +264,7 @@ const routes: readonly Row[] = [
   ...[...ORS_ROOT, ...ORS_SUFFIXES].flatMap((name) => [missing(`/${name}`, 'ors'), missing(`/${name}`, 'ors', 'POST')]),
   ...Object.entries(PREFIXES).flatMap(([prefix, shape]) => ORS_SUFFIXES.flatMap((suffix) => [missing(`${prefix}/${suffix}`, shape), missing(`${prefix}/${suffix}/`, shape, 'POST')])).filter(([name]) => name !== 'GET /api/tools'), // that one is a route of its own
   ...['PUT', 'PATCH', 'DELETE'].map((method) => missing('/events', 'ossa', method)),
-  ...['/', '/health', '/livez', '/readyz', '/metrics'].map((path) => missing(path, 'ossa', 'POST')),
+  ...['/', '/health', '/livez', '/readyz', '/metrics', '/openapi.json'].map((path) => missing(path, 'ossa', 'POST')),
   ...['/auth/ticket', '/auth/session'].map((path) => missing(path)),
   ...['/%zz', '/%E0%A4%A', '/events/%zz', `/${'a'.repeat(8_000)}`].map((path) => missing(path)),
   missing('/api/%zz', 'api'),

@@ -2,9 +2,13 @@ import express, { type Request, type Router } from 'express';
 import type { Principal } from '../auth/principal.ts';
 import { type HealthSources, readiness } from './health.ts';
 import type { Metrics } from './metrics.ts';
+import type { ApiDocument } from './openapi.ts';
 
 export interface OpsOptions {
   readonly version: string;
+  readonly document: Omit<ApiDocument, 'servers'>;
+  /** Where clients find the gateway; undefined: wherever they have found it. */
+  readonly publicUrl: string | undefined;
   readonly health: HealthSources;
   /** What else an administrator may want to know; it makes nobody unready. */
   readonly details: () => Readonly<Record<string, unknown>>;
@@ -19,6 +23,8 @@ export interface OpsOptions {
 /** For those who run the gateway. Probes need no token; details need an administrator's. */
 export const opsRoutes = ({
   version,
+  document,
+  publicUrl,
   health,
   details: more,
   metrics,
@@ -45,6 +51,10 @@ export const opsRoutes = ({
       .status(ready ? 200 : 503)
       .set('Cache-Control', 'no-store')
       .json({ status: ready ? 'ready' : 'not_ready', ...details });
+  });
+  router.get('/openapi.json', (req, res) => {
+    const url = publicUrl?.replace(/\/$/, '') ?? (req.host ? `${req.protocol}://${req.host}` : '/'); // HTTP/1.0 needs no host
+    res.set('Cache-Control', 'no-store').json({ ...document, servers: [{ url }] });
   });
   router.get('/metrics', async (req, res) => {
     if (!metricsPublic) await requireAdmin(req);

@@ -48,7 +48,7 @@ interface Invoked {
   readonly options?: { readonly timeout_seconds?: number; readonly correlationId?: string };
 }
 
-const isInvoked = new Ajv().compile<Invoked>({
+export const INVOKED_SCHEMA = {
   type: 'object',
   additionalProperties: false,
   properties: {
@@ -62,7 +62,9 @@ const isInvoked = new Ajv().compile<Invoked>({
       },
     },
   },
-});
+} as const;
+
+const isInvoked = new Ajv().compile<Invoked>(INVOKED_SCHEMA);
 
 const IDEMPOTENCY_KEY = /^[!-~]{1,255}$/;
 

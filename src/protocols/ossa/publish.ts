@@ -18,7 +18,7 @@ interface PostedEvent {
 
 const TEXT = { type: 'string', minLength: 1, maxLength: 512, pattern: '^[^\\u0000-\\u001f\\u007f]*$' } as const;
 
-const EVENT_SCHEMA = {
+export const POSTED_SCHEMA = {
   type: 'object',
   required: ['channel', 'data'],
   additionalProperties: false,
@@ -40,7 +40,7 @@ const WANTED: Readonly<Record<string, string>> = {
   '/correlationId': 'must be a string of 1 to 512 characters, none of them a control character',
 };
 
-const isPosted = new Ajv({ allErrors: false }).compile<PostedEvent>(EVENT_SCHEMA);
+const isPosted = new Ajv({ allErrors: false }).compile<PostedEvent>(POSTED_SCHEMA);
 
 export interface PublishRules {
   readonly log: StreamLog;
@@ -67,7 +67,7 @@ export interface PublishRequest {
   readonly traceparent: string | undefined;
 }
 
-const IDEMPOTENCY_KEY = /^[!-~]{1,255}$/;
+export const IDEMPOTENCY_KEY = /^[!-~]{1,255}$/;
 
 /** Where in the body something is wrong, for one event and for a list of them. */
 const at = (index: number | undefined, path = ''): string => (index === undefined ? path : `/${index}${path}`);
