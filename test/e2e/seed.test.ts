@@ -105,8 +105,7 @@ describe('the OSSA page about SSE', () => {
   };
 
   /** The page has arrived: what is published from now on reaches it. */
-  const followed = ({ gateway }: RunningGateway, channel = 'content.published'): Promise<void> =>
-    eventually(() => gateway.hub.followersOf(channel) === 1);
+  const followed = ({ gateway }: RunningGateway): Promise<void> => eventually(() => gateway.hub.stats().live === 1);
 
   describe('its manifest', () => {
     // The settings say otherwise about everything, so that what is seen is the manifest's.
@@ -266,7 +265,7 @@ describe('the OSSA page about SSE', () => {
       const site = await Site.start(running.port);
       const page = await open(`${site.origin}/page`, site.origin);
       await run(page, sample('3. Multiplexed Streams', site.origin));
-      await followed(running, 'user.login');
+      await followed(running);
       const handlers = {
         'content.published': 'handleContentPublished',
         'user.login': 'handleUserLogin',
