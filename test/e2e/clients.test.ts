@@ -9,6 +9,7 @@ import { fencesIn } from '../support/fences.ts';
 import { type RunningGateway, startGateway, tokenFor } from '../support/gateway.ts';
 import { TcpProxy } from '../support/proxy.ts';
 import { Counter, post } from '../support/publisher.ts';
+import { RawStream } from '../support/raw-stream.ts';
 import { running } from '../support/running.ts';
 import { Site } from '../support/site.ts';
 
@@ -21,6 +22,9 @@ const shown = (name: string): string => {
   if (!found) throw new Error(`No page shows ${name}.`);
   return found.code;
 };
+
+// They wait as long as their clients would: a second here, a second there.
+jest.setTimeout(20_000);
 
 const token = tokenFor({ scope: 'capabilities' });
 
@@ -91,10 +95,17 @@ describe('the clients of the documentation', () => {
   /** What is published from now on reaches the only one who follows. */
   const arrived = (): Promise<void> => eventually(() => stats().followers === 1 && stats().live === 1);
   const allGone = (): Promise<void> => eventually(() => stats().followers === 0);
-  afterEach(allGone);
+  afterEach(async () => {
+    await Promise.all(examples.splice(0).map((example) => example.stop())); // also those of a test that failed
+    await allGone();
+  });
 
-  const start = (file: string, ...args: readonly string[]): Example =>
-    new Example(directory.path, proxy.url, file, ...args);
+  const examples: Example[] = [];
+  const start = (file: string, ...args: readonly string[]): Example => {
+    const example = new Example(directory.path, proxy.url, file, ...args);
+    examples.push(example);
+    return example;
+  };
 
   it.each(['follow.mjs', 'follow.py', 'poll.py'])(
     '%s is cut three times and loses, doubles and reorders nothing',
@@ -114,9 +125,7 @@ describe('the clients of the documentation', () => {
       await eventually(() => example.lines.length > counter.published);
       expect(example.lines).toEqual([0, ...counter.all].map((data) => ({ channel, data })));
       expect(example.stderr).toBe('');
-      await example.stop();
     },
-    20_000,
   );
 
   it.each(['follow.mjs', 'follow.py', 'poll.py'])('%s says that events are missing, and goes on', async (file) => {
@@ -139,7 +148,6 @@ describe('the clients of the documentation', () => {
     await eventually(() => example.lines.length === 501);
     expect(example.lines).toEqual([0, ...numbers.slice(100)].map((data) => ({ channel, data })));
     expect(example.stderr).toMatch(/^Events may be missing: .*"reason": ?"expired"/);
-    await example.stop();
   });
 
   it.each(['ask.mjs', 'ask.py'])('%s reaches the end of a capability although it is cut three times', async (file) => {
@@ -181,7 +189,21 @@ describe('the clients of the documentation', () => {
     expect(example.stdout).toMatch(/^msg-[0-9a-f-]{36}\n$/);
     await eventually(() => follower.lines.length > 0);
     expect(follower.lines).toEqual([{ channel: 'once', data: { n: 1 } }]);
-    await follower.stop();
+  });
+
+  it('have a manifest that is served as its page says', async () => {
+    const stream = new RawStream(gateway.port, '/news', { Authorization: `Bearer ${token}` });
+    await eventually(() => stream.frames.length > 0);
+    expect(stream.frames[0]).toMatch(/^retry: 1000\n/);
+    expect(stream.frames[0]).toContain('"channels":["content.published","content.withdrawn"]');
+    stream.close();
+    const refused = await fetch(`${gateway.url}/news`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${token}` },
+      body: '{"channel":"content.published","data":{}}',
+    });
+    const answer = `${refused.status} ${await refused.text()}\n`;
+    expect(fencesIn(join(DOCS, 'CHANNELS.md')).map(({ code }) => code)).toContain(answer);
   });
 
   describe('in Chromium', () => {
@@ -194,7 +216,7 @@ describe('the clients of the documentation', () => {
       browser = await startChromium();
       site = await Site.start(gateway.port);
       between = await TcpProxy.start(site.port);
-    }, 20_000);
+    });
 
     afterAll(async () => {
       await browser.close();
