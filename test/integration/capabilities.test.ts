@@ -250,7 +250,8 @@ describe.each(['memory', 'redis'])('capabilities on %s', (store) => {
     const headers = { 'Idempotency-Key': 'once' };
     const first = await invoke('write_text', { prompt: 'say exactly: a' }, headers);
     const again = await invoke('write_text', { prompt: 'say exactly: a' }, headers);
-    expect(again.body.streamId).toBe(first.body.streamId);
+    const { streamId, correlationId } = first.body;
+    expect(again.body).toMatchObject({ streamId, correlationId }); // the one that is on the frames
     expect((await invoke('write_text', { prompt: 'say exactly: b' }, headers)).status).toBe(409);
   });
 

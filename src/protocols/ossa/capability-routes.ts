@@ -154,7 +154,8 @@ export const capabilityRoutes = (options: CapabilityOptions): Router => {
     });
     const path = `/events/stream/${started.id}`;
     const until = Date.now() + LINE_MS + started.timeoutMs + capabilityKind.keepMs;
-    const base = options.publicUrl?.replace(/\/$/, '') ?? `${req.protocol}://${req.host}`;
+    const base =
+      options.publicUrl?.replace(/\/$/, '') ?? (req.host === undefined ? '' : `${req.protocol}://${req.host}`);
     res.status(202).json({
       streamId: started.id,
       taskId: started.id,

@@ -11,7 +11,7 @@ import type { Jobs } from '../../jobs/jobs.ts';
 import type { Job } from '../../jobs/writer.ts';
 import type { Offered } from '../../manifests/catalogue.ts';
 import { Problem } from '../problem.ts';
-import { aboutText, capabilityKind, errorEvent, progressEvent, resultEvent } from './capability-event.ts';
+import { aboutOf, aboutText, capabilityKind, errorEvent, progressEvent, resultEvent } from './capability-event.ts';
 
 export interface Invocation extends Offered {
   readonly input: Readonly<Record<string, unknown>>;
@@ -91,11 +91,12 @@ export class Invocations {
       const about = aboutText({ capability: capability.name, agentId: agent.uri, correlationId });
       const wanted = { kind: capabilityKind, principal, about, ...(idempotency && { idempotency }) };
       const { id, created } = await this.jobs.start(wanted, (job) => this.work(job, invocation, place, timeoutMs));
-      if (!created) {
-        place.leave();
-        invocation.finished?.();
-      }
-      return { id, correlationId, timeoutMs };
+      if (created) return { id, correlationId, timeoutMs };
+      place.leave();
+      invocation.finished?.();
+      // Its frames carry the one that the first request was given.
+      const known = await this.jobs.find(id, principal);
+      return { id, correlationId: known ? aboutOf(known).correlationId : correlationId, timeoutMs };
     } catch (error) {
       place.leave();
       throw error instanceof JobError ? problemOfJob(error) : error;
