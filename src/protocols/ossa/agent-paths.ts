@@ -1,5 +1,6 @@
 import { type ApiPart, json, list, object, orNull, type Schema, schemaRef, text } from '../../ops/openapi.ts';
 import { tokenRefusals } from '../../ops/refusals.ts';
+import { eventStream } from './events-paths.ts';
 
 const words = orNull({ type: 'string' });
 const jsonSchema: Schema = orNull({
@@ -31,6 +32,14 @@ const AGENT = {
   access: null,
 };
 
+const REPORT = {
+  type: 'status',
+  id: 'status-01a1ee9f-3ba2-7000-8000-000004000000',
+  timestamp: '2026-01-01T00:00:00.000Z',
+  payload: { activeAgents: 1, queueDepth: 0, throughput: 12.5 },
+  metadata: { agentId: 'agent://default/gateway' },
+};
+
 export const agentsPart: ApiPart = {
   tag: { name: 'catalogue', description: 'What manifests have declared, as far as the token may see it.' },
   paths: {
@@ -44,6 +53,22 @@ export const agentsPart: ApiPart = {
             content: json(object({ agents: list(schemaRef('Agent')) }), { agents: [AGENT] }),
           },
           ...tokenRefusals(),
+        },
+      },
+    },
+    '/agent-status': {
+      get: {
+        operationId: 'followStatus',
+        summary: 'How busy everything is, at once and every five seconds, over all replicas',
+        responses: {
+          '200': {
+            description: 'The stream.',
+            content: eventStream(
+              schemaRef('StatusReport'),
+              `retry: 3000\nevent: status\nid: ${REPORT.id}\ndata: ${JSON.stringify(REPORT)}\n\n`,
+            ),
+          },
+          ...tokenRefusals(429),
         },
       },
     },

@@ -133,6 +133,17 @@ export const EVENT_SCHEMAS: Readonly<Record<string, Schema>> = {
     }),
     true,
   ),
+  StatusReport: object({
+    type: { const: 'status' },
+    id: text('Of this report alone: there is nothing to resume.', { pattern: '^status-' }),
+    timestamp: time('When it was made.'),
+    payload: object({
+      activeAgents: { type: 'integer', minimum: 0, description: 'Agents with a running request.' },
+      queueDepth: { type: 'integer', minimum: 0, description: 'Requests that wait for their agent.' },
+      throughput: { type: 'number', minimum: 0, description: 'Events delivered per second.' },
+    }),
+    metadata: object({ agentId: text('The gateway itself.') }),
+  }),
   CapabilityResync: resync(object(invoked)),
   CapabilityFrameData: {
     oneOf: ['CapabilityProgress', 'CapabilityResult', 'CapabilityError', 'CapabilityResync'].map(schemaRef),

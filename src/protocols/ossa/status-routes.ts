@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import express, { type Router } from 'express';
 import type { Authenticator } from '../../auth/authenticate.ts';
 import type { CloseReason } from '../../sse/closing.ts';
@@ -8,6 +7,7 @@ import { comment, frame } from '../../sse/frame.ts';
 import { framed } from '../../sse/framing.ts';
 import { Heartbeat } from '../../sse/heartbeat.ts';
 import type { TimerWheel } from '../../sse/timer-wheel.ts';
+import { encodeUuid } from '../../streams/id.ts';
 import type { Status, StatusReports } from './status-reports.ts';
 import { type AcquireStream, placeFor } from './stream-place.ts';
 
@@ -31,9 +31,11 @@ const heartbeat = new Heartbeat((time) => comment(`heartbeat - ${time.toISOStrin
 export const statusRoutes = (options: StatusRoutesOptions): Router => {
   const { authenticator, reports, agentId } = options;
   const router = express.Router({ caseSensitive: true });
+  let reported = 0;
   const frameOf = (payload: Status, retry?: number): string => {
-    const id = `status-${randomUUID()}`;
-    const event = { type: 'status', id, timestamp: new Date().toISOString(), payload, metadata: { agentId } };
+    const ms = Date.now();
+    const id = `status-${encodeUuid({ ms, seq: ++reported, partition: 0, epoch: 0 })}`;
+    const event = { type: 'status', id, timestamp: new Date(ms).toISOString(), payload, metadata: { agentId } };
     return frame({ ...(retry !== undefined && { retry }), event: 'status', id, data: JSON.stringify(event) });
   };
 
