@@ -262,7 +262,10 @@ export class Gateway {
           slowMs: limits.slowReaderSeconds * 1_000,
           acquire: (principal) => this.connections.acquire(principal),
         }),
-        agentRoutes({ authenticator, catalogue, log: this.log, hub: this.hub }),
+        agentRoutes({
+          ...{ authenticator, catalogue, log: this.log },
+          followersOf: (channel) => this.hub.followersOf(channel) + this.gatewayReports.elsewhere(channel),
+        }),
         ossaRoutes({
           authenticator,
           catalogue,

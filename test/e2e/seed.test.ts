@@ -48,7 +48,7 @@ const STAGE = `
   const note = (name) => (...args) => { window.calls.push({ name, args }); };
   console.log = note('console.log');
   console.error = note('console.error');
-  for (const name of ['handleContentPublished', 'handleUserLogin', 'handleAgentStatus', 'updateProgress', 'processEvent']) {
+  for (const name of ['handleContentPublished', 'handleUserLogin', 'handleAgentStatus', 'updateProgress', 'processEvent', 'updateDashboard']) {
     window[name] = note(name);
   }
 `;
@@ -218,6 +218,19 @@ describe('the clients of the OSSA page about SSE, in Chromium,', () => {
       (await given<Envelope>(page, name)).flatMap(({ payload: { data } }) => (data as { about?: string }).about ?? []);
     await eventually(async () => (await about('handleAgentStatus')).length === 1);
     for (const [channel, handler] of Object.entries(handlers)) expect(await about(handler)).toEqual([channel]);
+    await page.context().close();
+    await Promise.all([site, running].map((part) => part.stop()));
+  });
+
+  it('show how busy everything is', async () => {
+    const running = await gatewayFor();
+    const site = await Site.start(running.port);
+    const page = await open(`${site.origin}/page`, site.origin);
+    // Of the sample only what stands behind "Client": the rest is the server.
+    const [, client = ''] = sample('Real-time Status Dashboard', site.origin).split('// Client\n');
+    await run(page, client);
+    await eventually(async () => (await given(page, 'updateDashboard')).length === 1);
+    expect((await given(page, 'updateDashboard'))[0]).toEqual({ activeAgents: 0, queueDepth: 0, throughput: 0 });
     await page.context().close();
     await Promise.all([site, running].map((part) => part.stop()));
   });

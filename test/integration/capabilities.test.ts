@@ -20,6 +20,7 @@ spec:
       input_schema: { type: object, properties: { prompt: { type: string } }, required: [prompt] }
     - name: slow_words
       timeout_seconds: 1
+    - name: patient_words
     - name: secret_work
       scopes: [very.special]
     - name: look_up
@@ -36,7 +37,7 @@ metadata: { name: busy, version: 1.0.0 }
 spec:
   role: You are busy.
   capabilities: [wait, look_up]
-  constraints: { performance: { maxConcurrentRequests: 1 } }
+  constraints: { performance: { maxConcurrentRequests: 1, timeoutSeconds: 2 } }
 ---
 apiVersion: ossa/v0.3.2
 kind: Agent
@@ -263,6 +264,36 @@ describe.each(['memory', 'redis'])('capabilities on %s', (store) => {
     expect(last?.payload.result).toMatchObject({ text: 'after' });
     expect(performance.now() - begin).toBeGreaterThan(300);
     await whole(here(), `/events?stream=${first.body.streamId}`);
+  });
+
+  it('gives up after the time that the agent has, or that was asked for', async () => {
+    const last = async (path: string, body: unknown): Promise<Event | undefined> => {
+      const { body: started } = await invoke(path, body);
+      return (await whole(here(), `/events?stream=${started.streamId}`)).at(-1);
+    };
+    const text = 'wait 600 seconds';
+    const message = (seconds: number, name: string): string => `${name} took longer than ${seconds} s.`;
+    expect(await last('wait', { text })).toMatchObject({ payload: { code: 'TIMEOUT', message: message(2, 'wait') } });
+    const options = { timeout_seconds: 0.2 }; // clamped to a second
+    expect(await last('patient_words/invoke', { input: { text }, options })).toMatchObject({
+      payload: { code: 'TIMEOUT', message: message(1, 'patient_words') },
+    });
+  });
+
+  it('names the address that a trusted proxy says', async () => {
+    const behind = await startGateway({ SLUICE_MANIFESTS: directory.path, SLUICE_TRUST_PROXY: 'loopback' });
+    const headers = { 'X-Forwarded-Proto': 'https', 'X-Forwarded-Host': 'agents.example.com' };
+    const ask = async (gateway: RunningGateway): Promise<string> => {
+      const answer = await fetch(`${gateway.url}/capabilities/write_text`, {
+        method: 'POST',
+        headers: { Authorization: `Bearer ${token}`, ...headers },
+        body: JSON.stringify({ prompt: 'say exactly: x' }),
+      });
+      return new URL(((await answer.json()) as Started).streamUrl).origin;
+    };
+    expect(await ask(behind)).toBe('https://agents.example.com');
+    expect(await ask(here())).toBe(here().url);
+    await behind.stop();
   });
 
   it('refuses more than the manifest allows in a minute', async () => {

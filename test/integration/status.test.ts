@@ -99,6 +99,26 @@ describe.each(['memory', 'redis'])('the status of agents on %s', (store) => {
     stream.close();
   });
 
+  it('is told at once when the health of an agent changes', async () => {
+    const stream = new RawStream((gateways[0] as RunningGateway).port, '/events?channels=agent.status', {
+      Authorization: `Bearer ${token}`,
+    });
+    await eventually(() => stream.frames.length >= 1);
+    const lame = (): string | undefined =>
+      stream.events.filter((frame) => frame.includes('"agentId":"agent://default/lame"')).at(-1);
+    const call = async () => ({ content: [], isError: false });
+    const source = { kind: 'module', name: 'test' } as const;
+    const rules = { timeoutMs: 0, concurrency: 0, approval: 'never' as const };
+    const tool = { name: 'nothing_there', description: '', inputSchema: { type: 'object' }, source, ...rules, call };
+    const begin = performance.now();
+    for (const { gateway } of gateways) {
+      gateway.toolbox.registry.add({ source, concurrency: 0, tools: () => [tool], onChange: () => {} });
+    }
+    await eventually(() => lame()?.includes('"healthy"') ?? false);
+    expect(performance.now() - begin).toBeLessThan(4_000); // the next report would have come later
+    stream.close();
+  });
+
   it('needs a token', async () => {
     expect((await fetch(`${gateways[0]?.url}/agent-status`)).status).toBe(401);
   });

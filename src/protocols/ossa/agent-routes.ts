@@ -3,7 +3,6 @@ import type { Authenticator } from '../../auth/authenticate.ts';
 import type { Principal } from '../../auth/principal.ts';
 import { type Agent, channelsOf } from '../../manifests/agent.ts';
 import type { Catalogue } from '../../manifests/catalogue.ts';
-import type { Hub } from '../../streams/hub.ts';
 import { encodeUuid } from '../../streams/id.ts';
 import type { StreamLog } from '../../streams/log.ts';
 import { Problem, quoted } from '../problem.ts';
@@ -14,7 +13,8 @@ export interface AgentRoutesOptions {
   readonly authenticator: Authenticator;
   readonly catalogue: () => Catalogue;
   readonly log: StreamLog;
-  readonly hub: Hub;
+  /** How many follow a channel. */
+  readonly followersOf: (channel: string) => number;
 }
 
 const MAX_CHANNELS = 500;
@@ -46,7 +46,7 @@ const shown = (agent: Agent, principal: Principal): Readonly<Record<string, unkn
   access: agent.access?.tier ?? null,
 });
 
-export const agentRoutes = ({ authenticator, catalogue, log, hub }: AgentRoutesOptions): Router => {
+export const agentRoutes = ({ authenticator, catalogue, log, followersOf }: AgentRoutesOptions): Router => {
   const router = express.Router({ caseSensitive: true });
 
   router.get('/agents', async (req, res) => {
@@ -86,7 +86,7 @@ export const agentRoutes = ({ authenticator, catalogue, log, hub }: AgentRoutesO
         agents: current.channel(name)?.agents.map(({ uri }) => uri) ?? [],
         lastId: kept.get(name)?.lastId ?? null,
         events: kept.get(name)?.events ?? 0,
-        subscribers: hub.followersOf(name),
+        subscribers: followersOf(name),
       })),
     });
   });

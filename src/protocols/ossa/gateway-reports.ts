@@ -46,6 +46,7 @@ export class GatewayReports {
   private readonly timer: NodeJS.Timeout;
   private before = { at: performance.now(), published: 0, delivered: 0, replayed: 0, resyncs: 0, sumMs: 0, samples: 0 };
   private shown = new Map<string, number>();
+  private others: readonly ReplicaStats[] = [];
 
   constructor(options: GatewayReportsOptions) {
     this.options = options;
@@ -56,11 +57,17 @@ export class GatewayReports {
     clearInterval(this.timer);
   }
 
+  /** Followers of a channel on the other replicas, as of their last report. */
+  elsewhere(channel: string): number {
+    return sum(this.others, ({ presence }) => presence[channel] ?? 0);
+  }
+
   /** Never rejects. */
   async report(): Promise<void> {
     const { board, hub, failed } = this.options;
     try {
       const parts = await board.exchange(this.own());
+      this.others = parts.slice(1);
       if (hub.followersOf(STATS) > 0 && (await board.speaks('stats', EVERY_MS * 1.5))) await this.tellStats(parts);
       if (hub.followersOf(PRESENCE) > 0 && (await board.speaks('presence', EVERY_MS * 1.5)))
         await this.tellPresence(parts);
