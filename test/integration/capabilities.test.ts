@@ -266,6 +266,20 @@ describe.each(['memory', 'redis'])('capabilities on %s', (store) => {
     await whole(here(), `/events?stream=${first.body.streamId}`);
   });
 
+  it('refuses those who would wait in a line that is full', async () => {
+    const queue = await startGateway({ SLUICE_MANIFESTS: directory.path, SLUICE_MODELS_DEMO_WORDS_PER_SECOND: '0' });
+    const ask = (): Promise<Response> =>
+      fetch(`${queue.url}/capabilities/wait`, {
+        method: 'POST',
+        headers: { Authorization: `Bearer ${token}` },
+        body: JSON.stringify({ text: 'wait 600 seconds' }),
+      });
+    const statuses: number[] = [];
+    for (let i = 0; i < 102; i++) statuses.push((await ask()).status);
+    expect(statuses).toEqual([...Array(101).fill(202), 429]); // one that runs, a hundred that wait
+    await queue.stop();
+  });
+
   it('gives up after the time that the agent has, or that was asked for', async () => {
     const last = async (path: string, body: unknown): Promise<Event | undefined> => {
       const { body: started } = await invoke(path, body);

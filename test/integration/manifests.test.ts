@@ -36,7 +36,10 @@ describe('a gateway with manifests', () => {
     );
     directory.write(
       'b.ossa.yaml',
-      agent('b', '{ endpoint: /b/stream, channels: [other.one, quick], reconnect: { retry: 1234 } }'),
+      agent(
+        'b',
+        '{ endpoint: /b/stream, channels: [other.one, quick], reconnect: { retry: 1234 }, heartbeat: { interval: 1 } }',
+      ),
     );
     gateway = await startGateway({ SLUICE_MANIFESTS: directory.path, SLUICE_CHANNELS_ALLOW_UNDECLARED: 'false' });
     await eventually(() => gateway.gateway.hub.loaded);
@@ -83,6 +86,7 @@ describe('a gateway with manifests', () => {
     await eventually(() => stream.events.length === 1);
     expect(stream.events[0]).toContain('"agentId":"agent://default/b"');
     expect((await open('/b/other')).status).toBe(404);
+    await eventually(() => stream.frames.some((frame) => frame.startsWith(': heartbeat - '))); // every second, not every 30
     stream.close();
   });
 

@@ -146,7 +146,7 @@ export const agentsPart: ApiPart = {
         agents: { ...list({ type: 'string' }), description: 'The URIs of those that declare it.' },
         lastId: orNull(schemaRef('EventId')),
         events: { type: 'integer', minimum: 0, description: 'How many are kept.' },
-        subscribers: { type: 'integer', minimum: 0, description: 'How many follow it at this replica.' },
+        subscribers: { type: 'integer', minimum: 0, description: 'How many follow it.' },
       }),
     },
   },
