@@ -24,7 +24,7 @@ describe('a condition over an event', () => {
     ['data.kind.matches("a+")', 'matches() cannot be used'],
     ['size([data.kind.matches("(a+)+$")]) > 0', 'matches() cannot be used'],
     ['nonsense(1)', 'nonsense'],
-    ['('.repeat(100) + '1' + ')'.repeat(100), 'cannot be understood'],
+    [`${'('.repeat(100)}1${')'.repeat(100)}`, 'cannot be understood'],
     [Array(600).fill('1').join('+'), 'cannot be understood'],
   ])('refuses %s', (text, message) => expect(() => new Expression(text)).toThrow(message));
 });

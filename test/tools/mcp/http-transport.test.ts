@@ -32,7 +32,6 @@ describe('an MCP server over HTTP', () => {
     Room.open({ s: { url: server.url, ...more } }, options, { TOKEN: 'very-secret' });
 
   it('gets the headers of the configuration with every request', async () => {
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: a variable in the file of servers
     room = await open({ headers: { Authorization: 'Bearer ${TOKEN}', 'X-Team': 'blue' } });
     await room.call('echo');
     expect(server.headers.length).toBeGreaterThan(3);
