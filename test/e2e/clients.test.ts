@@ -24,7 +24,7 @@ const shown = (name: string): string => {
 };
 
 // They wait as long as their clients would: a second here, a second there.
-jest.setTimeout(20_000);
+jest.setTimeout(30_000);
 
 const token = tokenFor({ scope: 'capabilities' });
 
