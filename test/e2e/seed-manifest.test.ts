@@ -55,7 +55,7 @@ describe('the manifest of the OSSA page about SSE', () => {
     });
     await eventually(() => published(first).length === 120);
     // By the second heartbeat of the settings they would have forgotten everything.
-    await eventually(() => other.frames.filter((frame) => frame.startsWith(': heartbeat')).length === 2);
+    await eventually(() => other.frames.filter((frame) => frame.startsWith(': heartbeat')).length >= 2);
     expect(first.frames.filter((frame) => frame.startsWith(': heartbeat'))).toEqual([]);
 
     const again = new RawStream(running.port, '/events', { ...headers, 'Last-Event-ID': position });
