@@ -50,6 +50,27 @@ afterEach(() => {
 
 const events = (channel: string, ...data: string[]): NewEvent[] => data.map((d) => ({ channel, data: d }));
 
+describe('a position that is asked for', () => {
+  // A poll whose time is over asks in the middle of a turn: what has arrived in it lies before the position, and would
+  // never be delivered to who goes on from there.
+  it('has everything before it delivered, also what waits for the end of the turn', async () => {
+    const log = new WatchedLog();
+    const hub = hubOn(log);
+    const follower = new Recorder(hub, { names: ['a'] });
+    expect(follower.following.position()).toBeUndefined();
+    await settled();
+    await log.append(events('a', 'one'));
+    await Promise.resolve(); // it has arrived; the turn is not over
+    const position = follower.following.position();
+    expect(follower.story).toEqual(['one']);
+    const next = new Recorder(hub, { names: ['a'], cursor: `pos-${position}` });
+    await log.append(events('a', 'two'));
+    await settled();
+    expect(next).toMatchObject({ resumed: true, story: ['two'] });
+    expect(follower.story).toEqual(['one', 'two']);
+  });
+});
+
 describe('following', () => {
   it('begins at the head without an id, and says where that is', async () => {
     const log = new WatchedLog();
