@@ -1,13 +1,15 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { JobOver } from '../../src/jobs/errors.ts';
+import type { JobEvent } from '../../src/jobs/job.ts';
+import { Jobs } from '../../src/jobs/jobs.ts';
 import { MemoryJobStore } from '../../src/jobs/memory-store.ts';
 import { JobTopics } from '../../src/jobs/redis/topics.ts';
-import type { WholeJob } from '../../src/jobs/store.ts';
+import type { Watcher, WholeJob } from '../../src/jobs/store.ts';
 import { Track } from '../../src/jobs/track.ts';
 import { type Job, JobWriter } from '../../src/jobs/writer.ts';
 import type { RedisPartition, TopicListener } from '../../src/streams/redis/partition.ts';
 import { eventually } from '../streams/logs.ts';
-import { Counting, follow, memoryPlace, testKind } from './replicas.ts';
+import { Counting, Follower, follow, memoryPlace, testKind } from './replicas.ts';
 
 /** What went wrong once, and how it was seen. */
 describe('what jobs survive', () => {
@@ -176,4 +178,40 @@ describe('what jobs survive', () => {
     for (const epoch of [1, 1, 2, 2]) listener?.marked({ epoch, head: { ms: 0, seq: 0 }, time: 0 });
     expect(lost).toBe(2);
   });
+});
+
+// An announcement that does not arrive shows in the next number, and what lies between is read.
+it('reads what was announced to others and not to it', async () => {
+  class Forgetful extends MemoryJobStore {
+    override watch(id: string, watcher: Watcher): () => void {
+      const arrived = (event: JobEvent): void => {
+        if (event.seq !== 2) watcher.arrived(event);
+      };
+      return super.watch(id, { level: () => watcher.level(), arrived });
+    }
+  }
+  const store = new Forgetful();
+  const kind = testKind({ name: 'gappy' });
+  const [owner, other] = ['owner', 'other'].map((replica) => {
+    const jobs = new Jobs({ store, replica, observe: new Counting() });
+    jobs.declare(kind);
+    return jobs;
+  }) as [Jobs, Jobs];
+  let job: Job | undefined;
+  const { id } = await owner.start({ kind, principal: 'ann' }, async (running) => {
+    job = running;
+    await new Promise<void>((resolve) => {
+      running.signal.addEventListener('abort', () => resolve());
+    });
+  });
+  const reader = await other.attach(id, { after: 0 });
+  if (!reader) throw new Error('no job');
+  const follower = new Follower(reader);
+  for (const data of ['one', 'two', 'three']) {
+    await job?.emit(data);
+    await eventually(async () => (await store.read(id, 0))?.events.at(-1)?.data === data);
+  }
+  await eventually(() => follower.last === 3);
+  expect(follower.seen).toEqual(['one', 'two', 'three']);
+  await Promise.all([owner.close(), other.close()]);
 });

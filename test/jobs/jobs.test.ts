@@ -391,6 +391,21 @@ describe.each(places)('jobs on $name', (place) => {
     expect(await b.jobs.find(id)).toMatchObject({ state: 'interrupted', last: 1 });
   });
 
+  it('is not ended behind events that the one who ends it has not seen', async () => {
+    const { id, job } = await begin();
+    await job.emit('one');
+    await eventually(async () => (await b.jobs.find(id))?.last === 1);
+    const record = await b.jobs.find(id);
+    if (!record) throw new Error('gone');
+    await job.emit('two');
+    await eventually(async () => (await b.jobs.find(id))?.last === 2);
+    const end = { state: 'interrupted', keepMs: 1_000, logMs: 1_000, snapshot: undefined } as const;
+    const last = { seq: 2, data: 'over', end: 'interrupted' } as const;
+    expect(await b.store.reap(record, { events: [last], asks: [], end })).toBe('grown');
+    expect(await b.jobs.find(id)).toMatchObject({ state: 'running', last: 2 });
+    await job.end('completed', 'end');
+  });
+
   it('ends the jobs of a replica that is gone, once and in the words of their kind', async () => {
     await place.clear();
     const times = { renewMs: 100, lookMs: 50, holdOffMs: 300 };
