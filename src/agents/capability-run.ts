@@ -100,6 +100,9 @@ export const runCapability = async (run: CapabilityRun, parts: CapabilityParts):
 
 const byTool = async (run: CapabilityRun, { registry }: CapabilityParts, name: string): Promise<unknown> => {
   const { input, principal, signal, step } = run;
+  if (registry.find(name)?.approval === 'always') {
+    throw new CapabilityFailed(`${name} may only be called when somebody agrees, and here nobody can be asked.`);
+  }
   const progress = (update: Progress): void => {
     step({ progress: update }).catch(() => {}); // it is over, and the call will hear of it
   };

@@ -26,8 +26,10 @@ spec:
     - name: look_up
       description: Asks a tool.
     - name: missing_tool
+    - name: guarded_tool
 runtime:
   bindings:
+    guarded_tool: { tool: guarded }
     look_up: { tool: lookup }
     missing_tool: { tool: nothing_there }
 ---
@@ -126,7 +128,7 @@ describe.each(['memory', 'redis'])('capabilities on %s', (store) => {
     const { port } = tool.address() as AddressInfo;
     directory.write(
       'sluice.yaml',
-      `tools:\n  http:\n    lookup: { url: 'http://127.0.0.1:${port}/', allowPrivate: true }\n`,
+      `tools:\n  http:\n    lookup: { url: 'http://127.0.0.1:${port}/', allowPrivate: true }\n    guarded: { url: 'http://127.0.0.1:${port}/', allowPrivate: true, approval: always }\n`,
     );
     const env = {
       SLUICE_MANIFESTS: directory.path,
@@ -216,6 +218,7 @@ describe.each(['memory', 'redis'])('capabilities on %s', (store) => {
   });
 
   it.each([
+    ['guarded_tool', {}, 'CAPABILITY_ERROR', 'guarded may only be called when somebody agrees'],
     ['missing_tool', {}, 'CAPABILITY_ERROR', 'There is no tool "nothing_there".'],
     ['write_text', { prompt: 'fail with 503' }, 'CAPABILITY_ERROR', '503'],
     ['slow_words', { text: 'wait 30 seconds' }, 'TIMEOUT', 'slow_words took longer than 1 s.'],
