@@ -5,6 +5,7 @@ import { EventSource } from 'eventsource';
 import { eventually } from '../streams/logs.ts';
 import { makeDirectory, type TestDirectory } from '../support/directory.ts';
 import { type RunningGateway, startGateway, tokenFor } from '../support/gateway.ts';
+import { ScriptedBackend } from '../support/model-backend.ts';
 import { RawStream } from '../support/raw-stream.ts';
 import { type RunningRedis, startRedis } from '../support/redis.ts';
 
@@ -63,6 +64,59 @@ interface Event {
   readonly payload: Record<string, unknown> & { capability: string; result?: unknown };
   readonly metadata: { agentId: string; streamId: string; correlationId: string; sequence: number; final?: boolean };
 }
+
+describe('an agent with a model of a backend', () => {
+  it('is told its role, and asks the next model of its manifest when the first has nothing to say', async () => {
+    const chunk = {
+      id: 'x',
+      model: 'second',
+      choices: [{ delta: { content: 'from the backend' }, finish_reason: 'stop' }],
+    };
+    const backend = await ScriptedBackend.start(
+      (reply) => reply.json(404, { error: { message: 'no such model' } }),
+      (reply) => reply.stream(`data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`),
+    );
+    const directory = makeDirectory();
+    directory.write(
+      'a.ossa.yaml',
+      `
+apiVersion: ossa/v0.3.2
+kind: Agent
+metadata: { name: thinker, version: 1.0.0 }
+spec:
+  role: You think.
+  llm: { provider: custom, model: first, temperature: 0.5, maxTokens: 9, fallback_models: [{ model: second }] }
+  capabilities: [think]
+`,
+    );
+    const gateway = await startGateway({
+      SLUICE_MANIFESTS: directory.path,
+      OPENAI_BASE_URL_INTERNAL: backend.url,
+      OPENAI_API_KEY: 'the key of the backend',
+    });
+    const headers = { Authorization: `Bearer ${tokenFor({ scope: 'capabilities' })}` };
+    const body = JSON.stringify({ text: 'hm' });
+    const answer = await fetch(`${gateway.url}/capabilities/think`, { method: 'POST', headers, body });
+    const { streamId } = (await answer.json()) as Started;
+    const stream = new RawStream(gateway.port, `/events?stream=${streamId}`, headers);
+    await eventually(() => stream.body.includes('"final":true'));
+    stream.close();
+    expect(stream.body).toContain('"result":{"text":"from the backend","model":"second"}');
+    const [first, second] = backend.requests;
+    expect(first?.headers.authorization).toBe('Bearer the key of the backend');
+    expect(first?.body).toMatchObject({
+      ...{ model: 'first', stream: true, temperature: 0.5, max_tokens: 9 },
+      messages: [
+        { role: 'system', content: 'You think.' },
+        { role: 'user', content: 'hm' },
+      ],
+    });
+    expect(second?.body).toMatchObject({ model: 'second' });
+    await gateway.stop();
+    await backend.stop();
+    directory.remove();
+  });
+});
 
 describe('an agent that brings an MCP server along', () => {
   it('can be asked, and its server leaves with it', async () => {

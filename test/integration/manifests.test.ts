@@ -16,6 +16,8 @@ ${more}`;
 describe('a gateway with manifests', () => {
   let directory: TestDirectory;
   let gateway: RunningGateway;
+  /** What it logs. */
+  const lines: string[] = [];
   const token = tokenFor({ sub: 'ann', subscribe: ['content.*', 'other.*', 'quick', 'gateway.#'], scope: 'admin' });
   const limited = tokenFor({ sub: 'bob', subscribe: ['content.published', 'gateway.#', '#'] });
 
@@ -41,7 +43,8 @@ describe('a gateway with manifests', () => {
         '{ endpoint: /b/stream, channels: [other.one, quick], reconnect: { retry: 1234 }, heartbeat: { interval: 1 } }',
       ),
     );
-    gateway = await startGateway({ SLUICE_MANIFESTS: directory.path, SLUICE_CHANNELS_ALLOW_UNDECLARED: 'false' });
+    const env = { SLUICE_MANIFESTS: directory.path, SLUICE_CHANNELS_ALLOW_UNDECLARED: 'false' };
+    gateway = await startGateway(env, { write: (line) => void lines.push(line) });
     await eventually(() => gateway.gateway.hub.loaded);
   });
   afterAll(async () => {
@@ -143,7 +146,24 @@ describe('a gateway with manifests', () => {
     directory.write('c.ossa.yaml', 'apiVersion: nonsense');
     await eventually(() => admin.events.length >= 2);
     expect(admin.events.at(-1)).toContain('"kept":[{"kind":"Agent","name":"c"}]');
+    expect(lines.join('')).toContain('c.ossa.yaml:1:1 ');
+    const metrics = await (
+      await fetch(`${gateway.url}/metrics`, { headers: { Authorization: `Bearer ${token}` } })
+    ).text();
+    expect(metrics).toMatch(/^sluice_manifests_kept 1$/m);
+    expect(metrics).toMatch(/^sluice_manifest_errors [1-9]/m);
     expect((await publish('content.new', 2)).status).toBe(201);
     for (const stream of [admin, curious]) stream.close();
+  });
+
+  it('reads them at once when it is told to; agents share an endpoint', async () => {
+    directory.write('d.ossa.yaml', agent('d', '{ channels: [content.drafted] }'));
+    await gateway.gateway.reload(); // what SIGHUP does; nobody has waited for the folder to be quiet
+    expect(gateway.gateway.manifests.current.agent('d')).toBeDefined();
+    const stream = await open('/events');
+    expect(stream.frames[0]).toContain(
+      '"channels":["content.published","content.removed","content.new","content.drafted"]',
+    );
+    stream.close();
   });
 });
