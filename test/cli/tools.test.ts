@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { eventually } from '../streams/logs.ts';
 import { Cli, runCli } from '../support/child.ts';
+import { RawStream } from '../support/raw-stream.ts';
 
 const DICE = `
 import { defineTool, fail } from 'sluice';
@@ -25,6 +26,7 @@ const EVERYTHING = join(__dirname, '../../node_modules/@modelcontextprotocol/ser
 
 const files = {
   'sluice.yaml': `
+manifests: { paths: [./gambler.ossa.yaml] }
 tools:
   modules: [./mine.js]
   http:
@@ -32,6 +34,13 @@ tools:
 mcp: { servers: ./mcp.json }
 `,
   'mine.js': DICE,
+  'gambler.ossa.yaml': `
+apiVersion: ossa/v0.3.2
+kind: Agent
+metadata: { name: gambler, version: 1.0.0 }
+spec: { role: You gamble., capabilities: [roll] }
+runtime: { bindings: { roll: { tool: dice } } }
+`,
   'mcp.json': JSON.stringify({
     mcpServers: {
       everything: { command: process.execPath, args: [EVERYTHING, 'stdio'] },
@@ -138,6 +147,15 @@ describe('a running gateway with tools', () => {
     const metrics = await (await fetch(`${url}/metrics`, { headers })).text();
     expect(metrics).toContain('sluice_mcp_server_up{server="everything"} 1');
     expect(metrics).toContain('sluice_mcp_server_up{server="broken"} 0');
+
+    // A module as what stands behind a capability.
+    const asked = await fetch(`${url}/capabilities/roll`, { method: 'POST', headers, body: '{"count":3}' });
+    const { streamUrl } = (await asked.json()) as { streamUrl: string };
+    const stream = new RawStream(Number(new URL(streamUrl).port), streamUrl.slice(new URL(streamUrl).origin.length));
+    await eventually(() => stream.body.includes('"final":true'));
+    expect(stream.body).toContain('"progress":{"percent":50,"current":1,"total":2},"message":"rolling"');
+    expect(stream.body).toContain('"result":{"rolls":[6,6,6],"principal":"owner"}');
+    stream.close();
 
     writeFileSync(join(cli.directory, 'mine.js'), DICE.replaceAll("'dice'", "'cube'"));
     writeFileSync(join(cli.directory, 'mcp.json'), '{"mcpServers":{}}');

@@ -78,6 +78,7 @@ export class StatusReports {
   constructor(options: StatusReportsOptions) {
     this.options = options;
     this.everyMs = options.everyMs ?? EVERY_MS;
+    this.noteLoads();
     this.timer = setInterval(() => this.tick(), Math.min(this.everyMs, HEALTH_EVERY_MS)).unref();
   }
 
@@ -98,10 +99,18 @@ export class StatusReports {
 
   private tick(): void {
     const { catalogue, health } = this.options;
+    this.noteLoads();
     const changed = catalogue()
       .agents()
       .some((agent) => (this.lastHealth.get(agent.name) ?? 'healthy') !== healthOf(agent, health));
     if (changed || performance.now() - this.reportedAt >= this.everyMs) void this.report();
+  }
+
+  /** Every replica keeps them, so that it makes no difference which one speaks for all. */
+  private noteLoads(): void {
+    const catalogue = this.options.catalogue();
+    for (const name of this.loadedAt.keys()) if (!catalogue.agent(name)) this.loadedAt.delete(name);
+    for (const { name } of catalogue.agents()) if (!this.loadedAt.has(name)) this.loadedAt.set(name, Date.now());
   }
 
   /** Never rejects. */
@@ -142,12 +151,10 @@ export class StatusReports {
   private async publish(running: ReadonlyMap<string, number>): Promise<void> {
     const { board, catalogue, log, health } = this.options;
     const agents = catalogue().agents();
-    for (const name of this.loadedAt.keys()) if (!catalogue().agent(name)) this.loadedAt.delete(name);
     if (agents.length === 0 || !(await board.speaks('status', this.everyMs * 2.5))) return;
     const now = Date.now();
     const events = agents.flatMap((agent) => {
       const since = this.loadedAt.get(agent.name) ?? now;
-      this.loadedAt.set(agent.name, since);
       const state = this.lastHealth.get(agent.name) ?? healthOf(agent, health);
       const most = agent.maxConcurrentRequests;
       const load = most === undefined ? 0 : Math.min(1, (running.get(agent.name) ?? 0) / most);
