@@ -329,7 +329,7 @@ export class Gateway {
     this.server.requestTimeout = 60_000; // of the request itself; a stream's answer may last for ever
   }
 
-  /** Throws a `ToolboxError` or a `ModelsError` when what the settings name cannot be used. */
+  /** Throws a `ConfigError` when what the settings name cannot be used. */
   static async open({ config, logger }: GatewayOptions): Promise<Gateway> {
     const metrics = new Metrics();
     const models = openModels({ settings: config, env: process.env, observe: metrics.models });

@@ -1,5 +1,6 @@
 import type { Agent } from '../manifests/agent.ts';
 import type { Capability } from '../manifests/capability.ts';
+import { isObject } from '../manifests/plain.ts';
 import { AgentUnusable, modelsOf } from '../manifests/variables.ts';
 import { type Answer, AnswerFold } from '../models/answer.ts';
 import type { ModelMessage, ToolSpec } from '../models/model.ts';
@@ -46,9 +47,6 @@ interface CapabilityFailedOptions {
 
 /** When an agent names no model: whichever is there. */
 const ANY_MODEL = 'default';
-
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const textOf = ({ content }: ToolResult): string =>
   content.map((block) => (block.type === 'text' ? block.text : JSON.stringify(block))).join('\n');

@@ -119,20 +119,15 @@ program
 // `sluice tail demo | head -1`: whoever has seen enough is no error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
 
-/** Settings that cannot be used, whichever room has found that. */
-const isProblems = (error: unknown): error is Error & { readonly problems: readonly string[] } =>
-  error instanceof ConfigError ||
-  (error instanceof Error && (error.name === 'ToolboxError' || error.name === 'ModelsError'));
-
 /** 2: what was asked for cannot be understood or is set wrongly; 1: it was understood and failed. */
 const exitCodeOf = (error: unknown): number => {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2; // help, too, is thrown
-  return error instanceof UsageError || isProblems(error) ? 2 : 1;
+  return error instanceof UsageError || error instanceof ConfigError ? 2 : 1;
 };
 
 const linesOf = (error: unknown): readonly string[] => {
   if (error instanceof CommanderError) return []; // it has been said
-  if (isProblems(error)) return error.problems;
+  if (error instanceof ConfigError) return error.problems;
   return [error instanceof Error ? error.message : String(error)];
 };
 

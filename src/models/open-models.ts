@@ -1,4 +1,5 @@
 import type { Config } from '../config/config.ts';
+import { ConfigError } from '../config/config-error.ts';
 import { fill } from '../tools/placeholders.ts';
 import { ChatBackend } from './chat-backend.ts';
 import { DemoModel } from './demo-model.ts';
@@ -10,20 +11,10 @@ export interface OpenModelsOptions {
   readonly observe?: ModelObserver;
 }
 
-/** What cannot be used, one sentence each. */
-export class ModelsError extends Error {
-  override readonly name = 'ModelsError';
-  readonly problems: readonly string[];
-  constructor(problems: readonly string[]) {
-    super(problems.join('\n'));
-    this.problems = problems;
-  }
-}
-
 /** The backend that `models.baseUrl` names: it serves what no other one does. */
 const MAIN = 'default';
 
-/** The models of the settings. Throws a `ModelsError`. */
+/** The models of the settings. Throws a `ConfigError`. */
 export const openModels = ({ settings: { models }, env, observe }: OpenModelsOptions): Models => {
   const problems: string[] = [];
   const idleMs = models.streamTimeoutSeconds * 1_000;
@@ -48,7 +39,7 @@ export const openModels = ({ settings: { models }, env, observe }: OpenModelsOpt
     const backend = new ChatBackend({ baseUrl, idleMs, ...(apiKey !== undefined && { apiKey }) });
     backends.push({ name: MAIN, backend });
   }
-  if (problems.length > 0) throw new ModelsError(problems);
+  if (problems.length > 0) throw new ConfigError(problems);
   const { demoWordsPerSecond } = models;
   return new Models({
     backends,

@@ -1,4 +1,5 @@
 import type { Config } from '../config/config.ts';
+import { ConfigError } from '../config/config-error.ts';
 import { httpTool } from './http/http-tool.ts';
 import { type McpServerConfig, parseMcpServers, readMcpServers } from './mcp/config.ts';
 import type { McpServerState } from './mcp/mcp-server.ts';
@@ -21,16 +22,6 @@ export interface ToolboxOptions {
   readonly load?: ImportModule;
 }
 
-/** What cannot be used, one sentence each. */
-export class ToolboxError extends Error {
-  override readonly name = 'ToolboxError';
-  readonly problems: readonly string[];
-  constructor(problems: readonly string[]) {
-    super(problems.join('\n'));
-    this.problems = problems;
-  }
-}
-
 /** What modules of operators mean by the name of this package. */
 const OWN_ENTRY = new URL('../index.js', import.meta.url).href;
 
@@ -49,13 +40,13 @@ export class Toolbox {
     this.mcp = mcp;
   }
 
-  /** MCP servers start in the background: none of them can hold up or stop anything. Throws a `ToolboxError`. */
+  /** MCP servers start in the background: none of them can hold up or stop anything. Throws a `ConfigError`. */
   static async open(options: ToolboxOptions): Promise<Toolbox> {
     const { settings, observe, warn, note, mcpState } = options;
     const problems: string[] = [];
     const http = httpTools(options, problems);
     const modules = await toolModules(options, problems);
-    if (problems.length > 0) throw new ToolboxError(problems);
+    if (problems.length > 0) throw new ConfigError(problems);
     const mcp = new McpServers(await mcpServers(options), {
       refreshMs: settings.mcp.refreshSeconds * 1_000,
       warn,

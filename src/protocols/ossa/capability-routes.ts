@@ -9,6 +9,7 @@ import type { JobDialect } from '../../jobs/dialect.ts';
 import type { Jobs } from '../../jobs/jobs.ts';
 import { resumeJob } from '../../jobs/resume.ts';
 import type { Catalogue, Offered } from '../../manifests/catalogue.ts';
+import { isObject } from '../../manifests/plain.ts';
 import type { CloseReason } from '../../sse/closing.ts';
 import type { Drainable } from '../../sse/drainable.ts';
 import type { TimerWheel } from '../../sse/timer-wheel.ts';
@@ -67,9 +68,6 @@ export const INVOKED_SCHEMA = {
 const isInvoked = new Ajv().compile<Invoked>(INVOKED_SCHEMA);
 
 const IDEMPOTENCY_KEY = /^[!-~]{1,255}$/;
-
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const parseInvoked = (body: unknown): Invoked => {
   if (isInvoked(body)) return body;
