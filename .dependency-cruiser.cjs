@@ -1,6 +1,13 @@
 // The rooms of the house, from the ground up: a room may import what stands below it, and what stands beside all of them.
-// protocols -> agents, manifests -> tools, models -> jobs -> sse -> streams
-const floors = [['streams'], ['sse'], ['jobs'], ['tools', 'models'], ['agents', 'manifests'], ['protocols']];
+// protocols -> agents, environments, manifests -> tools, models -> jobs -> sse -> streams
+const floors = [
+  ['streams'],
+  ['sse'],
+  ['jobs'],
+  ['tools', 'models'],
+  ['agents', 'environments', 'manifests'],
+  ['protocols'],
+];
 const beside = ['auth', 'limits', 'config', 'ops'];
 // These know everything and are known by nobody.
 const roof = ['cli', 'console'];

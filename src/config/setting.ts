@@ -157,6 +157,7 @@ export interface StructureOptions<T> extends Declared {
   readonly expects: string;
   readonly schema: SchemaObject;
   readonly default: T;
+  readonly resolve?: (value: T, directory: string) => T;
 }
 
 /** Something with parts, which only the file can say. */
@@ -168,4 +169,5 @@ export const structure = <T>(options: StructureOptions<T>): Setting<T> => ({
   secret: false,
   structured: true,
   read: (written) => written,
+  ...(options.resolve && { resolve: options.resolve }),
 });

@@ -1,7 +1,15 @@
 import { resolve } from 'node:path';
 import { readPublicKey } from './public-key.ts';
 import { choice, type Derived, integer, list, type Setting, structure, text, toggle } from './setting.ts';
-import { BACKENDS_SCHEMA, type BackendSettings, HTTP_TOOLS_SCHEMA, type HttpToolsSettings } from './structures.ts';
+import {
+  BACKENDS_SCHEMA,
+  type BackendSettings,
+  ENVIRONMENTS_SCHEMA,
+  type EnvironmentSettings,
+  HTTP_TOOLS_SCHEMA,
+  type HttpToolsSettings,
+  resolveEnvironments,
+} from './structures.ts';
 
 const file = { expects: 'a file that can be read', schema: { format: 'readable-file' } } as const;
 const absolute = (path: string, directory: string): string => resolve(directory, path);
@@ -263,6 +271,62 @@ export const SETTINGS = {
       'Milliseconds after which a client that lost an OSSA stream comes back, where no manifest says otherwise.',
   }),
   'ors.public': toggle({ default: whileOpen, describe: 'Whether the ORS routes need no token.' }),
+  'ors.prefix': text({
+    default: '/',
+    expects: 'an absolute path without a slash at its end, such as /ors',
+    schema: { pattern: '^(/|(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+)$', maxLength: 255 },
+    describe: 'Under which path the ORS routes are found.',
+  }),
+  'ors.environments': structure<readonly EnvironmentSettings[]>({
+    default: [],
+    expects: 'a list of environments, each with module, mcp or upstream',
+    schema: ENVIRONMENTS_SCHEMA,
+    resolve: resolveEnvironments,
+    describe: 'The environments, of which the first is the default one; docs/ENVIRONMENTS.md describes their parts.',
+  }),
+  'ors.checkEnv': toggle({
+    default: false,
+    describe: 'Whether the environment in the path must be the one of the session.',
+  }),
+  'ors.idleSeconds': integer({
+    default: 900,
+    min: 1,
+    max: 30 * DAY_SECONDS,
+    describe: 'How long a session lives without a request; a call that runs keeps it alive.',
+  }),
+  'ors.setupWaitSeconds': integer({
+    default: 900,
+    min: 1,
+    max: DAY_SECONDS,
+    describe: 'How long a request waits for the setup of its session.',
+  }),
+  'ors.lingerSeconds': integer({
+    default: 60,
+    min: 0,
+    max: 7 * DAY_SECONDS,
+    describe: 'How long the result of a call can be fetched again by its task_id.',
+  }),
+  'ors.maxCallsPerSession': integer({
+    default: 16,
+    min: 0,
+    max: MILLION,
+    zero: 'no limit',
+    describe: 'Calls of one session that run at the same time.',
+  }),
+  'ors.maxSessionsPerPrincipal': integer({
+    default: 10_000,
+    min: 0,
+    max: MILLION,
+    zero: 'no limit',
+    describe: 'Sessions of one principal over all replicas.',
+  }),
+  'ors.episodeLog': text({
+    expects: 'the name of a file, or redis',
+    schema: { maxLength: 4096 },
+    resolve: (name, directory) => (name === 'redis' ? name : absolute(name, directory)),
+    describe:
+      'Where the calls, rewards and ends of all episodes are written: lines of JSON in a file, or the stream ors:episodes in Redis. Nowhere if absent.',
+  }),
   'metrics.public': toggle({ default: whileOpen, describe: 'Whether /metrics needs no token.' }),
 
   'mcp.servers': text({

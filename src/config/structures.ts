@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import type { SchemaObject } from 'ajv';
 
 // Settings that have parts. They are declared here and not in the rooms that use them: config stands beside the house and
@@ -75,3 +76,134 @@ export const BACKENDS_SCHEMA: SchemaObject = {
     },
   },
 };
+
+/** What every environment may have. */
+interface EnvironmentLimits {
+  /** Sessions at the same time on one replica; 0: any number. */
+  readonly maxSessions?: number;
+  /** Sessions that may wait for a place. */
+  readonly maxQueued?: number;
+  /** How long a call may take, where the tool itself says nothing else; 0: for ever. */
+  readonly callTimeoutSeconds?: number;
+  /** Bytes of one result as JSON. */
+  readonly maxOutputBytes?: number;
+}
+
+/** A JavaScript file that exports what `defineEnvironment` has made. */
+export interface ModuleEnvironmentSettings extends EnvironmentLimits {
+  readonly module: string;
+  /** In the place of the one that the module gives. */
+  readonly name?: string;
+}
+
+/** The tools of an MCP server, one process or connection per session. */
+export interface McpEnvironmentSettings extends EnvironmentLimits {
+  readonly name: string;
+  /** As one of the `mcpServers` of an MCP configuration file. */
+  readonly mcp: Readonly<Record<string, unknown>>;
+  /** Files with one task, a JSON object, per line; by split. */
+  readonly tasks: Readonly<Record<string, string>>;
+  /** The tools of the server that the environment has; all if absent. */
+  readonly tools?: readonly string[];
+  /** With `{field}` for fields of the task; the field `prompt` of the task if absent. */
+  readonly prompt?: string;
+  /** A tool of the gateway's own with which the episode ends. */
+  readonly submit?:
+    | boolean
+    | { readonly name?: string; readonly description?: string; readonly input?: Readonly<Record<string, unknown>> };
+  /** An expression in CEL. */
+  readonly reward?: string;
+  readonly finished?: string;
+  /** A JavaScript file that exports what `defineReward` has made, in the place of the expressions. */
+  readonly rewardModule?: string;
+}
+
+/** An environment of another ORS server. */
+export interface UpstreamEnvironmentSettings extends EnvironmentLimits {
+  readonly name: string;
+  /** Its base URL. */
+  readonly upstream: string;
+  /** What it is called there; the same if absent. */
+  readonly environment?: string;
+  /** `${NAME}` stands for a variable of the environment. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export type EnvironmentSettings = ModuleEnvironmentSettings | McpEnvironmentSettings | UpstreamEnvironmentSettings;
+
+const ENVIRONMENT_NAME = { type: 'string', pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$' } as const;
+const FILE = { type: 'string', format: 'readable-file' } as const;
+
+const environment = (
+  required: readonly string[],
+  properties: Readonly<Record<string, SchemaObject>>,
+): SchemaObject => ({
+  type: 'object',
+  additionalProperties: false,
+  required: [...required],
+  properties: {
+    name: ENVIRONMENT_NAME,
+    maxSessions: { type: 'integer', minimum: 0, maximum: 1_000_000 },
+    maxQueued: { type: 'integer', minimum: 0, maximum: 1_000_000 },
+    callTimeoutSeconds: { type: 'number', minimum: 0, maximum: 86_400 },
+    maxOutputBytes: { type: 'integer', minimum: 1, maximum: 16_777_216 },
+    ...properties,
+  },
+});
+
+/** The one word that only its kind has asks for the rest, so that a mistake is told in the words of that kind. */
+export const ENVIRONMENTS_SCHEMA: SchemaObject = {
+  type: 'array',
+  maxItems: 1000,
+  items: {
+    type: 'object',
+    anyOf: ['module', 'mcp', 'upstream'].map((kind) => ({
+      type: 'object',
+      required: [kind],
+      properties: { [kind]: {} },
+    })),
+    dependencies: {
+      module: environment(['module'], { module: FILE }),
+      mcp: environment(['name', 'mcp', 'tasks'], {
+        mcp: { type: 'object' },
+        tasks: { type: 'object', minProperties: 1, maxProperties: 100, additionalProperties: FILE },
+        tools: { type: 'array', maxItems: 1000, items: TEXT },
+        prompt: { type: 'string', maxLength: 65_536 },
+        submit: {
+          anyOf: [
+            { type: 'boolean' },
+            {
+              type: 'object',
+              additionalProperties: false,
+              properties: { name: TEXT, description: { type: 'string', maxLength: 16_384 }, input: { type: 'object' } },
+            },
+          ],
+        },
+        reward: TEXT,
+        finished: TEXT,
+        rewardModule: FILE,
+      }),
+      upstream: environment(['name', 'upstream'], {
+        upstream: { type: 'string', format: 'http-url' },
+        environment: ENVIRONMENT_NAME,
+        headers: { type: 'object', maxProperties: 100, additionalProperties: { type: 'string', maxLength: 16_384 } },
+      }),
+    },
+  },
+};
+
+/** Files are looked for beside the file with the settings. */
+export const resolveEnvironments = (
+  environments: readonly EnvironmentSettings[],
+  directory: string,
+): readonly EnvironmentSettings[] =>
+  environments.map((one) => {
+    if ('module' in one) return { ...one, module: resolve(directory, one.module) };
+    if (!('mcp' in one)) return one;
+    const files = Object.entries(one.tasks).map(([split, file]) => [split, resolve(directory, file)]);
+    return {
+      ...one,
+      tasks: Object.fromEntries(files) as Record<string, string>,
+      ...(one.rewardModule !== undefined && { rewardModule: resolve(directory, one.rewardModule) }),
+    };
+  });
