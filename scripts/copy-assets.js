@@ -2,5 +2,6 @@
 import { cpSync } from 'node:fs';
 
 const out = process.argv[2] ?? 'dist';
-for (const room of ['streams', 'limits', 'jobs']) cpSync(`src/${room}/lua`, `${out}/${room}/lua`, { recursive: true });
+for (const room of ['streams', 'limits', 'jobs', 'environments'])
+  cpSync(`src/${room}/lua`, `${out}/${room}/lua`, { recursive: true });
 if (out !== 'dist') cpSync('package.json', `${out}/../package.json`);

@@ -89,6 +89,9 @@ export class Jobs {
   private readonly creating = new Map<string, boolean>();
   private readonly tracks = new Map<string, Track>();
   private readonly lingering = new Map<string, NodeJS.Timeout>();
+  /** Replicas that somebody has asked for and that had no lease, and since when. */
+  private readonly missing = new Map<string, number>();
+  private readonly losses: (() => void)[] = [];
   private readonly reaper: Reaper;
   private readonly inbox: Inbox;
   private readonly timers: NodeJS.Timeout[] = [];
@@ -214,6 +217,32 @@ export class Jobs {
   /** Whether this replica runs a job. */
   owns(id: string): boolean {
     return this.owned.get(id)?.writer.over === false;
+  }
+
+  /**
+   * Whether a replica is there. `unsure`: its lease has just run out, or the store was away or has lost something, so that
+   * it may well live.
+   */
+  async replicaState(owner: string): Promise<'alive' | 'gone' | 'unsure'> {
+    const { store, replica } = this.options;
+    if (owner === replica || (await store.alive(owner))) {
+      this.missing.delete(owner);
+      return 'alive';
+    }
+    const now = performance.now();
+    const since = this.missing.get(owner) ?? now;
+    this.missing.set(owner, since);
+    return now - Math.max(since, store.steadySince()) < this.times.holdOffMs ? 'unsure' : 'gone';
+  }
+
+  /** Whether the store has lost something so recently that not everybody has brought back yet what was theirs. */
+  recovering(): Promise<boolean> {
+    return this.options.store.recovering('');
+  }
+
+  /** Called when the store was emptied or went back. */
+  onLost(lost: () => void): void {
+    this.losses.push(lost);
   }
 
   /** Takes no more work, lets what runs finish, ends the rest, and leaves. */
@@ -434,6 +463,7 @@ export class Jobs {
     for (const { writer } of this.owned.values()) writer.restore();
     for (const track of this.tracks.values()) if (track.followed) track.level();
     this.renew().catch(() => {});
+    for (const lost of this.losses) lost();
   }
 
   private track(id: string): Track {
