@@ -27,17 +27,17 @@ export interface ToolDefinition<Input extends JsonObject = JsonObject> {
   run(input: Input, context: ToolContext): ToolAnswer | Promise<ToolAnswer>;
 }
 
-const MARK = Symbol.for('sluice.tool');
+export const TOOL_MARK = Symbol.for('sluice.tool');
 
 /** A tool of a module, marked so that the gateway finds it among the module's exports. */
-export type DefinedTool = ToolDefinition & { readonly [MARK]: true };
+export type DefinedTool = ToolDefinition & { readonly [TOOL_MARK]: true };
 
 /** Declares a tool. A module exports what this returns, by any name or in a list. */
 export const defineTool = <Input extends JsonObject = JsonObject>(definition: ToolDefinition<Input>): DefinedTool =>
-  Object.freeze({ ...definition, [MARK]: true as const }) as unknown as DefinedTool;
+  Object.freeze({ ...definition, [TOOL_MARK]: true as const }) as unknown as DefinedTool;
 
 export const isDefinedTool = (value: unknown): value is DefinedTool =>
-  typeof value === 'object' && value !== null && (value as Record<symbol, unknown>)[MARK] === true;
+  typeof value === 'object' && value !== null && (value as Record<symbol, unknown>)[TOOL_MARK] === true;
 
 /** The tool did not succeed, and whoever called it should read why. */
 export const fail = (message: string): ToolResult => textResult(message, true);

@@ -6,7 +6,7 @@ import type { Schema, Tool, ToolProvider, ToolSource } from '../tool.ts';
 import { type DefinedTool, isDefinedTool, resultOfAnswer } from './define-tool.ts';
 
 const DEFAULT_TIMEOUT_SECONDS = 60;
-const NAME = /^[A-Za-z0-9_-]{1,64}$/;
+export const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
 const ANY_OBJECT: Schema = { type: 'object' };
 
 /** Loads a file as a module; a file that has changed is loaded anew. */
@@ -14,9 +14,13 @@ export type ImportModule = (url: string) => Promise<Readonly<Record<string, unkn
 
 const importModule: ImportModule = (url) => import(url) as Promise<Readonly<Record<string, unknown>>>;
 
+/** What a file exports. */
+export const exportsOf = (path: string, load: ImportModule = importModule): ReturnType<ImportModule> =>
+  load(`${pathToFileURL(path).href}?v=${statSync(path).mtimeMs}`);
+
 const checked = (defined: DefinedTool): DefinedTool => {
   const { name, description, input = ANY_OBJECT, run } = defined;
-  if (typeof name !== 'string' || !NAME.test(name)) {
+  if (typeof name !== 'string' || !TOOL_NAME.test(name)) {
     throw new Error(`A tool's name has letters, digits, "_" and "-", not ${JSON.stringify(name)}.`);
   }
   if (typeof description !== 'string') throw new Error(`The tool ${name} has no description.`);
@@ -26,7 +30,8 @@ const checked = (defined: DefinedTool): DefinedTool => {
   return defined;
 };
 
-const toolOf = (defined: DefinedTool, source: ToolSource): Tool => {
+/** Throws one sentence if it is not a whole tool. */
+export const toolOf = (defined: DefinedTool, source: ToolSource): Tool => {
   const { name, description, input = ANY_OBJECT, output, approval = 'never', concurrency = 0 } = checked(defined);
   const { timeoutSeconds = DEFAULT_TIMEOUT_SECONDS } = defined;
   return {
@@ -38,10 +43,10 @@ const toolOf = (defined: DefinedTool, source: ToolSource): Tool => {
 };
 
 /** A JavaScript file of the operator that exports tools. Throws one sentence that names the file. */
-export const loadToolModule = async (path: string, load: ImportModule = importModule): Promise<ToolProvider> => {
+export const loadToolModule = async (path: string, load?: ImportModule): Promise<ToolProvider> => {
   const source: ToolSource = { kind: 'module', name: basename(path, extname(path)).replaceAll('.', '-') };
   try {
-    const exported = await load(`${pathToFileURL(path).href}?v=${statSync(path).mtimeMs}`);
+    const exported = await exportsOf(path, load);
     const defined = [...new Set(Object.values(exported).flat())].filter(isDefinedTool);
     if (defined.length === 0) throw new Error('it exports nothing that defineTool has made');
     const tools = defined.map((tool) => toolOf(tool, source));
