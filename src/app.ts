@@ -1,5 +1,5 @@
 import express, { type Express, type RequestHandler, type Router } from 'express';
-import { apiShape, errorsAs, notFoundAs, openaiShape, orsShape, ossaShape, type Shape } from './protocols/group.ts';
+import { apiShape, errorsAs, notFoundAs, openaiShape, ossaShape, type Shape } from './protocols/group.ts';
 
 export interface AppParts {
   readonly trustProxy: readonly string[];
@@ -9,16 +9,12 @@ export interface AppParts {
   readonly auth: Router;
   readonly agents: Router;
   readonly ossa: readonly Router[];
+  /** Where it is found, and it. Its routes stand at the root unless something else is said, so it comes last of all. */
+  readonly ors: { readonly prefix: string; readonly router: Router };
 }
 
-/** Paths of ORS that name no environment. */
-const ORS_PATHS = [
-  ...['list_environments', 'create_session', 'create', 'ping', 'delete', 'delete_session', 'version'],
-  ...['tools', 'splits', 'task_tools', 'prompt', 'tasks', 'num_tasks', 'task', 'task_range', 'call'],
-].map((name) => `/${name}`);
-
 /** The groups of routes, in their order. Each ends in its own 404, so that no path of one is answered by another. */
-export const makeApp = ({ trustProxy, before, ops, auth, agents, ossa }: AppParts): Express => {
+export const makeApp = ({ trustProxy, before, ops, auth, agents, ossa, ors }: AppParts): Express => {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -40,7 +36,7 @@ export const makeApp = ({ trustProxy, before, ops, auth, agents, ossa }: AppPart
   closed(['/responses', '/v1', '/models'], openaiShape);
   app.use(...ossa);
   closed(['/events', '/capabilities', '/agent-status', '/agents', '/channels'], ossaShape);
-  closed(ORS_PATHS, orsShape);
+  app.use(ors.prefix, ors.router);
   app.use(notFoundAs(ossaShape), errorsAs(ossaShape));
   return app;
 };

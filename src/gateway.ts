@@ -22,6 +22,11 @@ import { Verifier } from './auth/verifier.ts';
 import type { Config } from './config/config.ts';
 import { redisSettings } from './config/redis.ts';
 import { corsFor } from './cors.ts';
+import { EpisodeLog, linesToFile, linesToRedis } from './environments/episode-log.ts';
+import { MemoryDirectory } from './environments/memory-directory.ts';
+import { openEnvironments } from './environments/open-environments.ts';
+import { RedisDirectory } from './environments/redis-directory.ts';
+import type { Hosted } from './environments/sessions.ts';
 import { Jobs } from './jobs/jobs.ts';
 import { MemoryJobStore } from './jobs/memory-store.ts';
 import { RedisJobStore } from './jobs/redis/redis-store.ts';
@@ -43,6 +48,7 @@ import { opsRoutes } from './ops/routes.ts';
 import { watchStore } from './ops/store-watch.ts';
 import { parseTraceparent } from './ops/traceparent.ts';
 import { toolRoutes } from './protocols/agents/tools.ts';
+import { type Ors, openOrs } from './protocols/ors/open-ors.ts';
 import { agentRoutes } from './protocols/ossa/agent-routes.ts';
 import { capabilityDialect } from './protocols/ossa/capability-event.ts';
 import { capabilityRoutes } from './protocols/ossa/capability-routes.ts';
@@ -60,6 +66,7 @@ import { TimerWheel } from './sse/timer-wheel.ts';
 import { Hub } from './streams/hub.ts';
 import type { LimitsOf, StreamLog } from './streams/log.ts';
 import { MemoryLog } from './streams/memory-log.ts';
+import type { RedisPartition } from './streams/redis/partition.ts';
 import { RedisLog } from './streams/redis/redis-log.ts';
 import { Toolbox } from './tools/toolbox.ts';
 import { version } from './version.ts';
@@ -79,6 +86,7 @@ interface Prepared {
   readonly metrics: Metrics;
   readonly models: Models;
   readonly toolbox: Toolbox;
+  readonly hosted: readonly Hosted[];
 }
 
 /** The composition root: every part of the daemon is made and wired here, once, and nowhere else. */
@@ -97,6 +105,8 @@ export class Gateway {
   private readonly wheel = new TimerWheel().start();
   private readonly connections: Connections;
   private readonly runningJobs: Connections;
+  private readonly sessionPlaces: Connections;
+  private readonly ors: Ors;
   private readonly reports: StatusReports;
   private readonly gatewayReports: GatewayReports;
   private readonly subscriptions: Subscriptions;
@@ -108,7 +118,7 @@ export class Gateway {
   /** Nobody stays any more: whoever still comes in is sent away as well. */
   private leaving = false;
 
-  private constructor({ config, logger, toolbox, models, manifests, metrics }: GatewayOptions & Prepared) {
+  private constructor({ config, logger, toolbox, models, manifests, metrics, hosted }: GatewayOptions & Prepared) {
     this.config = config;
     this.logger = logger;
     this.toolbox = toolbox;
@@ -153,6 +163,14 @@ export class Gateway {
       observe: this.metrics.jobs,
       admit: (principal) => this.runningJobs.acquire(principal),
       failed: (message, error) => logger.error({ err: error }, message),
+    });
+    this.sessionPlaces = new Connections({
+      total: 0,
+      perPrincipal: config.ors.maxSessionsPerPrincipal,
+      name: 'sessions',
+      replica,
+      failed,
+      ...counts,
     });
     const publishRate = new PublishRate({ perSecond: limits.maxPublishPerSecond, failed, ...counts });
 
@@ -223,7 +241,20 @@ export class Gateway {
       if (reason !== undefined) this.metrics.closed(reason);
       if (reason === 'slow') logger.warn('A stream was cut because its reader took nothing.');
     };
+    const [firstPart] = shared?.parts ?? [];
+    this.ors = openOrs({
+      ...{ config, logger, replica, authenticator, hosted, jobs: this.jobs, wheel: this.wheel, opened, closed },
+      version: version(),
+      directory: firstPart ? new RedisDirectory(firstPart, firstPart.keys.base) : new MemoryDirectory(),
+      counts: this.metrics.ors,
+      episodes: this.episodeLog(firstPart),
+      acquire: async (principal) => {
+        const verdict = await this.sessionPlaces.acquire(principal);
+        return verdict.allowed ? verdict.release : undefined;
+      },
+    });
     this.app = makeApp({
+      ors: { prefix: config.ors.prefix, router: this.ors.router },
       trustProxy: config.trustProxy,
       before: [requestLogger({ logger }), corsFor(config.cors.origins)],
       ops: opsRoutes({
@@ -320,6 +351,7 @@ export class Gateway {
       store: () => this.log.health(),
       connections: () => this.connections.size,
       jobs: () => this.jobs.running(),
+      sessions: () => this.ors.sessions.counts(),
       mcpServers: () => this.toolbox.mcpStates(),
       closeReasons: CLOSE_REASONS,
     });
@@ -344,8 +376,18 @@ export class Gateway {
         else if (state === 'failed') logger.warn({ server: name, reason: lastError }, 'An MCP server does not start.');
       },
     });
-    const manifests = await openManifests(config, logger);
-    return new Gateway({ config, logger, metrics, toolbox, models, manifests });
+    const hosted = await openEnvironments({
+      settings: config,
+      env: process.env,
+      warn: (message) => logger.warn(message),
+    });
+    const names = hosted.map(({ environment }) => environment.name);
+    const manifests = await openManifests(
+      config,
+      logger,
+      config.ors.prefix === '/' ? names : [config.ors.prefix.split('/')[1] as string],
+    );
+    return new Gateway({ config, logger, metrics, toolbox, models, manifests, hosted });
   }
 
   /** Reads again what may have changed: manifests, the files of MCP servers and of tools. */
@@ -400,6 +442,7 @@ export class Gateway {
     const begin = performance.now();
     const left = (): number => Math.max(0, graceSeconds * 1_000 - (performance.now() - begin));
     await this.jobs.stop(left());
+    await this.ors.close();
     const late = new AbortController();
     await Promise.race([closed, sleep(left(), undefined, { signal: late.signal }).catch(() => {})]);
     late.abort();
@@ -416,14 +459,24 @@ export class Gateway {
     this.gatewayReports.close();
     this.subscriptions.close();
     await this.jobs.close();
+    await this.ors.close();
     this.hub.close();
     this.wheel.stop();
     await this.connections.close();
     await this.runningJobs.close();
+    await this.sessionPlaces.close();
     await this.manifests.close();
     await this.toolbox.close();
     this.models.close();
     await this.log.close();
+  }
+
+  private episodeLog(part: RedisPartition | undefined): EpisodeLog | undefined {
+    const { episodeLog } = this.config.ors;
+    if (episodeLog === undefined) return undefined;
+    const write =
+      episodeLog === 'redis' && part ? linesToRedis(part, `${part.keys.base}ors:episodes`) : linesToFile(episodeLog);
+    return new EpisodeLog({ write, warn: (message) => this.logger.warn(message) });
   }
 
   private sendAway(stream: Drainable): void {

@@ -48,6 +48,13 @@ const RULES: readonly Rule[] = [
     },
   },
   {
+    about: ['redis.url', 'ors.episodeLog'],
+    broken: ({ redis, ors }, origin) =>
+      ors.episodeLog === 'redis' && redis.url === undefined
+        ? `ors.episodeLog must be the name of a file while redis.url is not set${from(origin('ors.episodeLog'))}.`
+        : undefined,
+  },
+  {
     about: TLS_FILES,
     broken: ({ redis }, origin) => {
       if ((redis.tls.cert === undefined) === (redis.tls.key === undefined)) return undefined;

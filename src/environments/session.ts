@@ -68,8 +68,9 @@ export class Session {
   readonly principal: string;
   readonly environment: Environment;
   readonly createdAt: number;
-  /** What its calls have brought so far. */
-  readonly rewards: (number | null)[] = [];
+  /** What its calls have brought so far; those without a reward do not count. */
+  rewarded = 0;
+  rewardSum = 0;
   finished = false;
   calls = 0;
   private readonly options: SessionOptions;
@@ -104,7 +105,17 @@ export class Session {
     if (this.end) return 'ended';
     if (this.setupError) return 'failed';
     if (this.episode) return 'ready';
-    return this.opening ? 'setup' : 'waiting';
+    return this.opening === undefined ? 'waiting' : 'setup';
+  }
+
+  /** Why its setup has failed, without its secrets. */
+  get setupFailure(): string | undefined {
+    return this.setupError?.message;
+  }
+
+  /** A text without its secrets. */
+  conceal(text: string): string {
+    return this.options.conceal(text);
   }
 
   get maxOutputBytes(): number {
@@ -198,12 +209,15 @@ export class Session {
       const outcome = checkedOutcome(await this.run(episode, name, input, taskId), name);
       if (outcome.ok) {
         const { reward, finished } = outcome.output;
-        this.rewards.push(reward);
+        if (reward !== null) {
+          this.rewarded++;
+          this.rewardSum += reward;
+        }
         report('ok', { reward, finished });
         this.finished ||= finished;
         return outcome;
       }
-      const error = this.options.conceal(outcome.error);
+      const error = this.conceal(outcome.error);
       report('refused', { error });
       return { ...outcome, error };
     } catch (error) {
@@ -245,7 +259,7 @@ export class Session {
   private shown(error: unknown): Error {
     if (error instanceof SessionError) return error;
     const code = error instanceof EnvironmentError ? error.code : 'failed';
-    return new EnvironmentError(code, this.options.conceal(messageOf(error)), error);
+    return new EnvironmentError(code, this.conceal(messageOf(error)), error);
   }
 
   private async setUp(): Promise<void> {

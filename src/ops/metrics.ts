@@ -30,12 +30,22 @@ export interface ModelCounts {
   fellBack(from: string, to: string, code: string): void;
 }
 
+/** What happened to sessions of environments on this replica. */
+export interface OrsCounts {
+  setUp(environment: string, seconds: number, ok: boolean): void;
+  called(environment: string, outcome: string, seconds: number): void;
+  tornDown(environment: string, seconds: number, ok: boolean): void;
+  ended(environment: string, reason: string): void;
+}
+
 export interface MetricsSources {
   readonly hub: () => HubStats;
   readonly store: () => readonly PartitionHealth[];
   readonly connections: () => number;
   /** Running jobs of this replica by kind; those that wait for an answer apart. */
   readonly jobs: () => ReadonlyMap<string, { readonly running: number; readonly waiting: number }>;
+  /** Sessions of this replica by environment and state. */
+  readonly sessions: () => ReadonlyMap<string, Readonly<Record<string, number>>>;
   readonly mcpServers: () => readonly { readonly name: string; readonly state: string; readonly restarts: number }[];
   /** Why streams end. */
   readonly closeReasons: readonly string[];
@@ -53,6 +63,7 @@ export class Metrics {
   readonly jobs: JobCounts;
   readonly tools: ToolCounts;
   readonly models: ModelCounts;
+  readonly ors: OrsCounts;
   private readonly publishedTotal: Counter;
   private readonly publishSeconds: Histogram;
   private readonly closedTotal: Counter;
@@ -100,6 +111,7 @@ export class Metrics {
     this.jobs = this.jobCounts();
     this.tools = this.toolCounts();
     this.models = this.modelCounts();
+    this.ors = this.orsCounts();
   }
 
   /** Events accepted from publishers so far. */
@@ -207,6 +219,34 @@ export class Metrics {
     };
   }
 
+  private orsCounts(): OrsCounts {
+    const registers = [this.registry];
+    const labelNames = ['environment', 'outcome'];
+    const histogram = (name: string, help: string, labels: string[] = labelNames, buckets = SLOW): Histogram =>
+      new Histogram({ name, help, labelNames: labels, buckets, registers });
+    const setUp = histogram('sluice_ors_setup_seconds', 'How long setups took, by environment and outcome.');
+    const tornDown = histogram('sluice_ors_teardown_seconds', 'How long teardowns took, by environment and outcome.');
+    const called = histogram(
+      'sluice_ors_call_seconds',
+      'How long calls of tools took, by environment and outcome; the wait for the setup is not counted.',
+      labelNames,
+      [0.0005, 0.001, 0.0025, ...SLOW],
+    );
+    const ended = new Counter({
+      name: 'sluice_ors_sessions_ended_total',
+      help: 'Sessions that ended on this replica, by environment and reason.',
+      labelNames: ['environment', 'reason'],
+      registers,
+    });
+    const word = (ok: boolean): string => (ok ? 'ok' : 'error');
+    return {
+      setUp: (environment, seconds, ok) => setUp.observe({ environment, outcome: word(ok) }, seconds),
+      tornDown: (environment, seconds, ok) => tornDown.observe({ environment, outcome: word(ok) }, seconds),
+      called: (environment, outcome, seconds) => called.observe({ environment, outcome }, seconds),
+      ended: (environment, reason) => ended.inc({ environment, reason }),
+    };
+  }
+
   /** After every load: what is served as it was before, because what stands there now cannot be. */
   manifests({ kept, errors }: { readonly kept: number; readonly errors: number }): void {
     this.manifestsKept.set(kept);
@@ -214,7 +254,7 @@ export class Metrics {
   }
 
   /** What is counted elsewhere is asked for when it is read. */
-  watch({ hub, store, connections, jobs, mcpServers, closeReasons }: MetricsSources): void {
+  watch({ hub, store, connections, jobs, sessions, mcpServers, closeReasons }: MetricsSources): void {
     // A counter that appears with its first count never shows that count as a change.
     for (const reason of closeReasons) this.closedTotal.inc({ reason }, 0);
     this.gauge('sluice_connections', 'Open event streams.', connections);
@@ -227,6 +267,17 @@ export class Metrics {
         for (const [kind, { running, waiting }] of jobs()) {
           this.set({ kind, state: 'running' }, running);
           this.set({ kind, state: 'waiting' }, waiting);
+        }
+      },
+    });
+    new Gauge({
+      name: 'sluice_ors_sessions',
+      help: 'Sessions of this replica, by environment and state.',
+      labelNames: ['environment', 'state'],
+      registers: [this.registry],
+      collect() {
+        for (const [environment, states] of sessions()) {
+          for (const [state, count] of Object.entries(states)) this.set({ environment, state }, count);
         }
       },
     });

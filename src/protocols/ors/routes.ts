@@ -49,8 +49,11 @@ interface Locals {
 
 const localsOf = (res: Response): Locals => res.locals as Locals;
 
+/** Those that name no environment. */
+const ROOT_PATHS = ['list_environments', 'create_session', 'create', 'ping', 'delete', 'delete_session', 'version'];
+
 /** The nine that every environment has, and that also stand alone. */
-export const ENVIRONMENT_PATHS = {
+const ENVIRONMENT_PATHS = {
   get: ['tools', 'splits', 'task_tools', 'prompt'],
   post: ['tasks', 'num_tasks', 'task', 'task_range', 'call'],
 } as const;
@@ -250,6 +253,13 @@ export const orsRoutes = (options: OrsOptions): Router => {
     if (taskId == null) await calls.start(wanted, whereabouts, res);
     else await calls.again(wanted, taskId, res);
   });
+
+  const alone = [...ROOT_PATHS, ...ENVIRONMENT_PATHS.get, ...ENVIRONMENT_PATHS.post].map((path) => `/${path}`);
+  const missing = notFoundAs(orsShape);
+  router.use(alone, missing);
+  router.use('/:env', (req, res, next) =>
+    byName.has(req.params.env.toLowerCase()) ? missing(req, res, next) : next(),
+  );
 
   const errors = errorsAs(orsShape);
   router.use((error: unknown, req: Request, res: Response, next: express.NextFunction) =>

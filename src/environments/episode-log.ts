@@ -1,0 +1,135 @@
+import { appendFile } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { RedisPartition } from '../streams/redis/partition.ts';
+import type { EndedSession } from './directory.ts';
+import type { EpisodeRequest } from './environment.ts';
+import type { CallReport, Session } from './session.ts';
+
+/** Takes whole lines, in order; those of a call that throws are given to it again. */
+export type WriteLines = (lines: readonly string[]) => Promise<void>;
+
+export interface EpisodeLogOptions {
+  readonly write: WriteLines;
+  /** A sentence for the log of the gateway. */
+  readonly warn: (message: string) => void;
+  readonly now?: () => number;
+}
+
+/** What waits while it cannot be written; beyond it the oldest go. */
+const MAX_WAITING = 10_000;
+const AT_ONCE = 1_000;
+const RETRY_MS = 1_000;
+
+/**
+ * What happened in all episodes, for whoever trains: one line of JSON when one begins, one for each call and one for the
+ * end. A reward of `null` is none; what a model was asked or has answered is not written, and secrets are not.
+ */
+export class EpisodeLog {
+  private readonly options: EpisodeLogOptions;
+  private readonly now: () => number;
+  private readonly waiting: string[] = [];
+  private writing: Promise<void> | undefined;
+  private dropped = 0;
+  private failing = false;
+  private closed = false;
+
+  constructor(options: EpisodeLogOptions) {
+    this.options = options;
+    this.now = options.now ?? Date.now;
+  }
+
+  began(session: Session, { choice }: EpisodeRequest): void {
+    this.put('begin', session, 'task' in choice ? { task: choice.task } : choice);
+  }
+
+  setUp(session: Session, ms: number, error: string | undefined): void {
+    this.put('setup', session, { ms: Math.round(ms), ok: error === undefined, ...(error !== undefined && { error }) });
+  }
+
+  called(session: Session, report: CallReport): void {
+    const { taskId, tool, end, ms, reward, finished, error } = report;
+    this.put('call', session, {
+      task_id: taskId,
+      tool,
+      outcome: end,
+      ms: Math.round(ms),
+      reward,
+      finished,
+      // Some go on behind the end, and whoever adds up rewards should know.
+      after_finished: session.finished,
+      ...(error !== undefined && { error }),
+    });
+  }
+
+  ended(session: Session, stop: EndedSession): void {
+    const { calls, rewarded, rewardSum, finished, createdAt, state } = session;
+    const failed = state === 'failed';
+    this.put('end', session, {
+      stop: failed ? 'setup_failed' : stop,
+      finished,
+      calls,
+      rewarded,
+      reward_sum: rewarded === 0 ? null : rewardSum,
+      ms: this.now() - createdAt,
+    });
+  }
+
+  /** Resolves when everything is written, or cannot be. */
+  async close(): Promise<void> {
+    this.closed = true;
+    await this.writing;
+  }
+
+  private put(event: string, session: Session, facts: Readonly<Record<string, unknown>>): void {
+    const { sid, environment, principal } = session;
+    const head = { event, at: new Date(this.now()).toISOString(), sid, environment: environment.name, principal };
+    this.waiting.push(JSON.stringify({ ...head, ...facts }));
+    if (this.waiting.length > MAX_WAITING) {
+      this.waiting.shift();
+      this.dropped++;
+    }
+    this.writing ??= this.writeAll().finally(() => {
+      this.writing = undefined;
+    });
+  }
+
+  private async writeAll(): Promise<void> {
+    const { write, warn } = this.options;
+    await Promise.resolve(); // what happens in one go is written in one go
+    while (this.waiting.length > 0) {
+      const lines = this.waiting.splice(0, AT_ONCE);
+      try {
+        await write(lines);
+        if (this.dropped > 0) warn(`${this.dropped} lines of the episode log were lost.`);
+        this.dropped = 0;
+        this.failing = false;
+      } catch (error) {
+        this.waiting.unshift(...lines);
+        if (!this.failing) warn(`The episode log cannot be written: ${(error as Error).message}`);
+        this.failing = true;
+        if (this.closed) return;
+        await sleep(RETRY_MS, undefined, { ref: false });
+      }
+    }
+  }
+}
+
+export const linesToFile =
+  (path: string): WriteLines =>
+  (lines) =>
+    appendFile(path, `${lines.join('\n')}\n`);
+
+/** So many are kept, more or less. */
+const STREAM_LENGTH = 1_000_000;
+
+/** Entries of a stream, each with its line under `e`. */
+export const linesToRedis =
+  (part: Pick<RedisPartition, 'query'>, key: string): WriteLines =>
+  async (lines) => {
+    await part.query(async (redis) => {
+      const pipeline = redis.pipeline();
+      for (const line of lines) pipeline.xadd(key, 'MAXLEN', '~', STREAM_LENGTH, '*', 'e', line);
+      const [first] = (await pipeline.exec()) ?? [];
+      if (first?.[0]) throw first[0];
+    });
+  };
