@@ -27,6 +27,8 @@ export type Renewed = { readonly askedAgoMs: number | undefined } | 'taken';
  */
 export interface SessionDirectory {
   issue(key: string): Promise<void>;
+  /** Forgets an id that was issued and not used. */
+  drop(key: string): Promise<void>;
   /** Opens an id that is new, or was closed; otherwise tells who has it. */
   open(key: string, owner: string, environment: string): Promise<'opened' | SessionEntry>;
   /** Counts as activity of an open session. */
@@ -41,7 +43,9 @@ export interface SessionDirectory {
   rejoin(key: string, call: string): Promise<string | undefined>;
 }
 
-/** How long an id that was issued may stay unused, and an open one without a sign of its owner. */
+/** How long an id that was issued may stay unused. */
+export const ISSUED_MS = 900_000;
+/** How long an open session is remembered without a sign of its owner. */
 export const OPEN_MS = 3_600_000;
 /** How long it is remembered what became of a session. */
 export const TOMBSTONE_MS = 3_600_000;

@@ -1,8 +1,8 @@
 import { appendFile } from 'node:fs/promises';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { RedisPartition } from '../streams/redis/partition.ts';
 import type { EndedSession } from './directory.ts';
 import type { EpisodeRequest } from './environment.ts';
+import { pause } from './pause.ts';
 import type { CallReport, Session } from './session.ts';
 
 /** Takes whole lines, in order; those of a call that throws are given to it again. */
@@ -108,7 +108,7 @@ export class EpisodeLog {
         if (!this.failing) warn(`The episode log cannot be written: ${(error as Error).message}`);
         this.failing = true;
         if (this.closed) return;
-        await sleep(RETRY_MS, undefined, { ref: false });
+        await pause(RETRY_MS);
       }
     }
   }

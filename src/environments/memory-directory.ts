@@ -1,5 +1,6 @@
 import {
   type EndedSession,
+  ISSUED_MS,
   OPEN_MS,
   REJOIN_MS,
   type Renewed,
@@ -38,7 +39,11 @@ export class MemoryDirectory implements SessionDirectory {
 
   async issue(key: string): Promise<void> {
     this.sweep();
-    if (!this.known(key)) this.put(key, { state: 'issued', owner: '', environment: '' }, OPEN_MS);
+    if (!this.known(key)) this.put(key, { state: 'issued', owner: '', environment: '' }, ISSUED_MS);
+  }
+
+  async drop(key: string): Promise<void> {
+    if (this.sessions.get(key)?.state === 'issued') this.sessions.delete(key);
   }
 
   async open(key: string, owner: string, environment: string): Promise<'opened' | SessionEntry> {
@@ -70,6 +75,7 @@ export class MemoryDirectory implements SessionDirectory {
   }
 
   async leave(key: string, call: string, taskId: string): Promise<void> {
+    this.sweep();
     this.left.set(`${key} ${call}`, { taskId, until: this.now() + REJOIN_MS });
   }
 

@@ -3,6 +3,7 @@ import type { Redis } from 'ioredis';
 import type { RedisPartition } from '../streams/redis/partition.ts';
 import {
   type EndedSession,
+  ISSUED_MS,
   OPEN_MS,
   REJOIN_MS,
   type Renewed,
@@ -21,6 +22,7 @@ interface DirectoryCommands {
   sluiceSessionOpen(keys: 1, key: string, owner: string, environment: string, ms: number): Promise<RawEntry | null>;
   sluiceSessionVisit(keys: 1, key: string): Promise<RawEntry | null>;
   sluiceSessionRenew(keys: 1, key: string, owner: string, environment: string, ms: number): Promise<number>;
+  sluiceSessionDrop(keys: 1, key: string): Promise<number>;
   sluiceSessionClose(keys: 1, key: string, owner: string, state: string, ms: number): Promise<number>;
 }
 
@@ -28,6 +30,7 @@ const SCRIPTS = {
   sluiceSessionOpen: load('open'),
   sluiceSessionVisit: load('visit'),
   sluiceSessionRenew: load('renew'),
+  sluiceSessionDrop: load('drop'),
   sluiceSessionClose: load('close'),
 };
 
@@ -61,8 +64,12 @@ export class RedisDirectory implements SessionDirectory {
   async issue(key: string): Promise<void> {
     const name = this.session(key);
     await this.run(async (redis) => {
-      if ((await redis.hsetnx(name, 's', 'issued')) === 1) await redis.pexpire(name, OPEN_MS);
+      if ((await redis.hsetnx(name, 's', 'issued')) === 1) await redis.pexpire(name, ISSUED_MS);
     });
+  }
+
+  async drop(key: string): Promise<void> {
+    await this.run((redis) => redis.sluiceSessionDrop(1, this.session(key)));
   }
 
   async open(key: string, owner: string, environment: string): Promise<'opened' | SessionEntry> {

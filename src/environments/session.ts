@@ -1,5 +1,4 @@
 import { setMaxListeners } from 'node:events';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { aborted } from '../jobs/aborted.ts';
 import type { EndedSession } from './directory.ts';
 import {
@@ -12,6 +11,7 @@ import {
   type ToolSpec,
 } from './environment.ts';
 import { checkedOutcome } from './outcome.ts';
+import { MAX_TIMER_MS, within } from './pause.ts';
 import { SessionError, sessionGone } from './session-error.ts';
 
 export interface SessionLimits {
@@ -53,8 +53,6 @@ export interface SessionOptions extends EpisodeRequest {
 
 /** How long calls that were told to stop, or a setup, hold up the teardown. */
 const STOP_MS = 5_000;
-/** The longest wait that a timer can do. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
@@ -75,6 +73,8 @@ export class Session {
   calls = 0;
   private readonly options: SessionOptions;
   private readonly ending = new AbortController();
+  /** Of the setup alone: what has listened to it should not hear of the end. */
+  private readonly settingUp = new AbortController();
   private episode: Episode | undefined;
   private setupError: SessionError | undefined;
   private readonly setupDone: Promise<void>;
@@ -164,14 +164,9 @@ export class Session {
   async ready(waitMs: number): Promise<Episode> {
     if (this.episode && !this.end) return this.episode;
     if (!this.end && !this.setupError) {
-      const over = new AbortController();
-      const late = sleep(Math.min(waitMs, MAX_TIMER_MS), 'late', { signal: over.signal, ref: false }).catch(
-        () => 'over',
-      );
-      const first = await Promise.race([this.setupDone, late]);
-      over.abort();
-      if (first === 'late')
+      if ((await within(waitMs, this.setupDone)) === 'late') {
         throw new SessionError('slow', 'The setup of this session takes too long; try again later.');
+      }
     }
     if (this.end) throw sessionGone(this.end);
     if (this.setupError) throw this.setupError;
@@ -268,7 +263,7 @@ export class Session {
     try {
       this.ending.signal.throwIfAborted();
       const request: EpisodeRequest = { sid, principal, choice, secrets };
-      const episode = await environment.open(request, this.ending.signal);
+      const episode = await environment.open(request, this.settingUp.signal);
       if (this.end) await this.tearEpisodeDown(episode);
       else this.episode = episode;
       observe.setUp(this, performance.now() - begin);
@@ -305,11 +300,9 @@ export class Session {
   private async tearDown(end: EndedSession): Promise<void> {
     this.end = end;
     this.ending.abort(sessionGone(end));
+    if (!this.episode && !this.setupError) this.settingUp.abort(sessionGone(end));
     this.settleSetup(); // who waits for the setup is told at once
-    const over = new AbortController();
-    const late = sleep(STOP_MS, undefined, { signal: over.signal, ref: false }).catch(() => {});
-    await Promise.race([Promise.all([...this.working, this.opening]), late]);
-    over.abort();
+    await within(STOP_MS, Promise.all([...this.working, this.opening]));
     const { episode } = this;
     this.episode = undefined;
     if (episode) await this.tearEpisodeDown(episode);

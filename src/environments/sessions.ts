@@ -1,9 +1,9 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { LogError } from '../streams/log.ts';
 import { concealing } from '../tools/mcp/secrets.ts';
 import type { EndedSession, SessionDirectory } from './directory.ts';
 import type { Environment, EpisodeRequest } from './environment.ts';
+import { pause } from './pause.ts';
 import { Places } from './places.ts';
 import { type CallReport, Session, type SessionLimits } from './session.ts';
 import { SessionError, sessionGone, sessionUnknown } from './session-error.ts';
@@ -105,6 +105,11 @@ export class Sessions {
     const sid = randomUUID();
     await this.options.directory.issue(sessionKey(principal, sid));
     return sid;
+  }
+
+  /** Forgets an id that was issued and not used. */
+  async drop(principal: string, sid: string): Promise<void> {
+    await this.options.directory.drop(sessionKey(principal, sid));
   }
 
   /** Begins an episode. Throws a `SessionError`, an `EnvironmentError` or a `LogError`; nothing was begun then. */
@@ -290,7 +295,7 @@ export class Sessions {
 
   private async writeLater(write: () => Promise<void>): Promise<void> {
     for (let wait = 100; !this.closing; wait = Math.min(2 * wait, 5_000)) {
-      await sleep(wait, undefined, { ref: false });
+      await pause(wait);
       try {
         return await write();
       } catch (error) {

@@ -171,8 +171,10 @@ export const orsRoutes = (options: OrsOptions): Router => {
     }
     res.json({ sid });
   });
-  router.post('/delete_session', admitted, withSid, (_req, res) => {
-    res.json({ sid: localsOf(res).sid });
+  router.post('/delete_session', admitted, withSid, async (_req, res) => {
+    const { caller, sid } = localsOf(res);
+    await sessions.drop(caller.principal, sid).catch(() => {}); // whatever becomes of it: there is nothing to be done
+    res.json({ sid });
   });
 
   /** Asks a session, wherever it lives. */

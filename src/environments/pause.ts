@@ -1,0 +1,23 @@
+/** The longest wait that a timer can do. */
+export const MAX_TIMER_MS = 2 ** 31 - 1;
+
+/**
+ * Resolves to `late` if the work takes longer than so many ms, otherwise to what it gives. The work itself goes on. Timers
+ * of the global kind, so that a test can turn the clock.
+ */
+export const within = async <T>(ms: number, work: Promise<T>): Promise<T | 'late'> => {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<'late'>((resolve) => {
+    timer = setTimeout(() => resolve('late'), Math.min(ms, MAX_TIMER_MS)).unref();
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+};
+
+export const pause = (ms: number): Promise<void> =>
+  new Promise((resolve) => {
+    setTimeout(resolve, ms).unref();
+  });
