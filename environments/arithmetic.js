@@ -41,7 +41,7 @@ const KINDS = [
 // Every problem there is has a number, and every number is another problem.
 const SPACE = KINDS.length * NAMES.length * THINGS.length * 48 * 24 * 12;
 // Neighbours should not look alike. A step that has no divisor in common with SPACE meets every number once.
-const STEP = 6_700_417;
+const STEP = 6_700_423;
 
 // Each split has numbers of its own. So no task of one split is in another, which random numbers could not promise.
 const SPLITS = {
@@ -59,11 +59,12 @@ const taskOf = (id) => {
     rest = Math.floor(rest / size);
     return value;
   };
-  const kind = KINDS[digit(KINDS.length)];
-  const name = NAMES[digit(NAMES.length)];
+  const [c, b, a] = [2 + digit(12), 2 + digit(24), 12 + digit(48)];
   const things = THINGS[digit(THINGS.length)];
+  const name = NAMES[digit(NAMES.length)];
+  const kind = KINDS[digit(KINDS.length)];
   if (!kind || !name || !things) throw new RangeError(`There is no problem ${id}.`);
-  return kind(name, things, 12 + digit(48), 2 + digit(24), 1 + digit(12));
+  return kind(name, things, a, b, c);
 };
 
 export const arithmetic = defineEnvironment({
