@@ -160,6 +160,14 @@ describe('the example of an adventure', () => {
     expect(lost.tools).toEqual(['go', 'look', 'take', 'give_up', 'wait_for_ebb']);
   });
 
+  it('is not over at the goal with empty hands', async () => {
+    const north = ['go', { direction: 'north' }] as const;
+    const calls = [['answer_riddle', { answer: 'joy' }], north, north, ['give_up']] as const;
+    const early = (await inNode(ADVENTURE, play({ split: 'test', index: 0 }, ...calls))) as Played;
+    expect(rewards(early)).toEqual([0.25, null, null, 0]);
+    expect(ends(early)).toEqual([false, false, false, true]);
+  });
+
   it('shows a map that is a whole PNG', async () => {
     const { prompt } = (await inNode(ADVENTURE, play({ split: 'train', index: 0 }))) as Played;
     const bytes = Buffer.from(prompt[1]?.data ?? '', 'base64');
