@@ -89,6 +89,11 @@ describe('the tools of an environment', () => {
     expect(most).toBe(1);
   });
 
+  it('cannot be ones that somebody has to agree to', () => {
+    const guarded = defineTool({ name: 'pay', description: 'Pays.', approval: 'always', run: () => 'Paid.' });
+    expect(() => sums({ tools: [guarded] })).toThrow('Nobody can agree to a call of the tool pay in an episode.');
+  });
+
   it('say themselves how long they may take', async () => {
     const environment = sums({
       tools: [

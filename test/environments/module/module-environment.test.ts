@@ -162,6 +162,18 @@ describe('the life of an episode', () => {
     expect(events).toEqual(['setup is through', 'teardown of something']);
   });
 
+  it('ends with a teardown when it is given up while the tools of its task are made', async () => {
+    const stop = new AbortController();
+    const { events, environment } = story({
+      taskTools: () => {
+        stop.abort(new Error('deleted'));
+        return [];
+      },
+    });
+    await expect(environment.open(FIRST, stop.signal)).rejects.toThrow('deleted');
+    expect(events).toEqual(['setup', 'teardown']);
+  });
+
   it('does not begin behind an aborted signal, or without a task', async () => {
     const { events, environment } = story({});
     await expect(environment.open(FIRST, AbortSignal.abort(new Error('deleted')))).rejects.toThrow('deleted');
