@@ -98,7 +98,8 @@ export interface EpisodeCall {
 
 /**
  * One episode that has been set up. Calls may come at the same time. Whatever it throws is told to the client: an
- * `EnvironmentError` in its own words.
+ * `EnvironmentError` in its own words. What it gives back settles when the work is really over: whoever asked does not
+ * wait behind an aborted signal, but the teardown does, for a while.
  */
 export interface Episode {
   /** Those that all tasks share, and those of this task. */

@@ -18,13 +18,13 @@ export interface EpisodeStart<Task extends object = JsonObject> {
   readonly signal: AbortSignal;
 }
 
-export interface EpisodeContext<Task extends object = JsonObject, State = undefined> extends EpisodeStart<Task> {
+export interface EpisodeContext<Task extends object = JsonObject, State = void> extends EpisodeStart<Task> {
   /** What the setup has given: the same thing for all calls of the episode. */
   readonly state: State;
 }
 
 /** The teardown runs to its end whatever happens, so that there is no signal; without a state if the setup has failed. */
-export type EpisodeEnd<Task extends object = JsonObject, State = undefined> = Omit<
+export type EpisodeEnd<Task extends object = JsonObject, State = void> = Omit<
   EpisodeContext<Task, State | undefined>,
   'signal'
 >;
@@ -32,7 +32,7 @@ export type EpisodeEnd<Task extends object = JsonObject, State = undefined> = Om
 /** Text, what `fail` has made, or an output. */
 export type EnvironmentAnswer = string | ToolResult | GivenOutput;
 
-export interface EnvironmentTool<Task extends object = JsonObject, State = undefined> {
+export interface EnvironmentTool<Task extends object = JsonObject, State = void> {
   /** Letters, digits, `_` and `-`; at most 64. */
   readonly name: string;
   readonly description: string;
@@ -66,12 +66,12 @@ export type GivenTasks<Task extends object = JsonObject> =
   | IndexedTasks<Task>
   | Readonly<Record<string, SplitTasks<Task>>>;
 
-export type GivenTool<Task extends object = JsonObject, State = undefined> = EnvironmentTool<Task, State> | DefinedTool;
+export type GivenTool<Task extends object = JsonObject, State = void> = EnvironmentTool<Task, State> | DefinedTool;
 
 type Awaitable<T> = T | Promise<T>;
 
 /** For the compiler's sake `setup` is best written before whatever uses the state. */
-export interface EnvironmentDefinition<Task extends object = JsonObject, State = undefined> {
+export interface EnvironmentDefinition<Task extends object = JsonObject, State = void> {
   /** Letters, digits, `.`, `_` and `-`; at most 64. Case does not matter. */
   readonly name: string;
   /** A bare name is of the type that it names, otherwise of the type `validation`. */
@@ -98,7 +98,7 @@ const MARK = Symbol.for('sluice.environment');
 export type DefinedEnvironment = EnvironmentDefinition<JsonObject, unknown> & { readonly [MARK]: true };
 
 /** Declares an environment. A module exports what this returns, by any name or in a list. */
-export const defineEnvironment = <Task extends object = JsonObject, State = undefined>(
+export const defineEnvironment = <Task extends object = JsonObject, State = void>(
   definition: EnvironmentDefinition<Task, State>,
 ): DefinedEnvironment => Object.freeze({ ...definition, [MARK]: true as const }) as unknown as DefinedEnvironment;
 

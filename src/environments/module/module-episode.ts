@@ -9,7 +9,6 @@ import {
   type Outcome,
   type ToolSpec,
 } from '../environment.ts';
-import { untilAborted } from '../until-aborted.ts';
 import type { DefinedEnvironment, EpisodeContext, EpisodeStart } from './define-environment.ts';
 import type { EpisodeTool } from './episode-tool.ts';
 import type { Toolset } from './toolset.ts';
@@ -68,7 +67,7 @@ export class ModuleEpisode implements Episode {
   }
 
   async prompt(signal: AbortSignal): Promise<readonly Block[]> {
-    const given = await untilAborted(signal, () => this.definition.prompt(this.context(signal)));
+    const given = await this.definition.prompt(this.context(signal));
     try {
       return blocksOf(given, 'prompt');
     } catch (error) {
@@ -80,7 +79,7 @@ export class ModuleEpisode implements Episode {
   async call({ name, input, signal }: EpisodeCall): Promise<Outcome> {
     const tool: EpisodeTool | undefined = this.toolset.find(name);
     if (!tool) return { ok: false, error: `'${name.slice(0, 200)}' is not a valid tool`, reason: 'not_found' };
-    return untilAborted(signal, () => tool.call(input, this.context(signal)));
+    return tool.call(input, this.context(signal));
   }
 
   timeLimitMs(tool: string): number | undefined {
