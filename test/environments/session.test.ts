@@ -21,7 +21,11 @@ describe('a session', () => {
     session = await replica.create(hosted, 's', 'ann', secrets);
   };
   const call = (name = 'wait'): Promise<unknown> => session.call(name, { text: 'hi' }, 'task', WAIT_MS);
-  afterEach(() => replica.sessions.close());
+  afterEach(() => {
+    stage.setup.open();
+    stage.tool.open('late');
+    return replica.sessions.close();
+  });
 
   it('is there before its setup has ended, and whoever asks for something waits for it', async () => {
     await begin();
@@ -66,6 +70,7 @@ describe('a session', () => {
   it('that is deleted during its setup tells those who wait, stops the setup and tears down once', async () => {
     await begin();
     const waiting = session.prompt(WAIT_MS);
+    await settle();
     const ended = replica.sessions.end(session, 'deleted');
     await expect(waiting).rejects.toMatchObject({ code: 'gone', message: 'Session deleted' });
     stage.setup.open();
@@ -147,7 +152,6 @@ describe('a session', () => {
       expect(replica.watched.reports).toMatchObject([{ tool: 'wait', end: 'timeout', reward: null }]);
     } finally {
       jest.useRealTimers();
-      stage.tool.open('late');
     }
   });
 

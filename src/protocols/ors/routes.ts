@@ -30,6 +30,8 @@ export interface OrsOptions {
 /** Who asks without a token, where none is needed. */
 const ANYBODY = '(anybody)';
 const BODY_BYTES = 16 * 1024 * 1024;
+/** Tasks of one answer. */
+const MAX_RANGE = 10_000;
 /** Visible, and short enough for a log line. */
 const SESSION_ID = /^[ -~]{1,255}$/;
 const IDEMPOTENCY_KEY = /^[!-~]{1,255}$/;
@@ -242,6 +244,7 @@ export const orsRoutes = (options: OrsOptions): Router => {
       const count = await environment.count(split);
       const first = clamp(start ?? 0, count);
       const last = clamp(stop ?? count, count);
+      if (last - first > MAX_RANGE) throw new Problem('PROTOCOL_ERROR', `Ask for at most ${MAX_RANGE} tasks at a time.`);
       return { tasks: first < last ? await environment.range(split, first, last) : [], env_name };
     }),
   );
