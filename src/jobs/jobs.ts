@@ -190,7 +190,7 @@ export class Jobs {
     const holder = { wake: () => {} };
     track.waiters.add(holder); // or it might leave while we wait
     const known = track.facts !== undefined || (await track.follow(after ?? 0));
-    const allowed = known && (principal === undefined || track.facts?.principal === principal);
+    const allowed = known && !track.expired && (principal === undefined || track.facts?.principal === principal);
     if (allowed && after !== undefined) await track.reach(after);
     track.waiters.delete(holder);
     if (!allowed) {

@@ -50,6 +50,7 @@ export class Track implements Watcher {
   /** Somebody wants what lies before the first entry. */
   private wantedAfter: number | undefined;
   private missingSince: number | undefined;
+  private overSince: number | undefined;
   /** Fed by this replica's own writer. */
   private own = false;
   private readonly known: Promise<boolean>;
@@ -65,6 +66,12 @@ export class Track implements Watcher {
 
   get over(): boolean {
     return this.state !== 'running';
+  }
+
+  /** It is over, and was known here for as long as its kind is kept: the store has forgotten it by now. */
+  get expired(): boolean {
+    const kind = this.facts && this.options.kindOf(this.facts.kind);
+    return this.overSince !== undefined && kind !== undefined && performance.now() - this.overSince > kind.keepMs;
   }
 
   /** The number of the first event in memory, or the one that comes next. */
@@ -103,7 +110,7 @@ export class Track implements Watcher {
       this.entries.push(entry);
       this.size += entry.size;
       this.last = event.seq;
-      if (event.end) this.state = event.end;
+      if (event.end) this.overAs(event.end);
     }
     this.wake();
   }
@@ -243,7 +250,7 @@ export class Track implements Watcher {
     else this.addBefore(events.filter(({ seq }) => seq < this.first));
     this.from = from;
     this.snapshot = snapshot;
-    if (last >= this.last) this.state = state; // or more has arrived than there was when this was read
+    if (last >= this.last) this.overAs(state); // or more has arrived than there was when this was read
     this.add(events.filter(({ seq }) => seq > this.last));
     this.found(true);
     return true;
@@ -291,6 +298,11 @@ export class Track implements Watcher {
     if (kind && (this.entries.length > kind.maxEvents || this.size > kind.maxBytes)) {
       this.forget(this.first + Math.ceil(this.entries.length / 2));
     }
+  }
+
+  private overAs(state: JobState): void {
+    this.state = state;
+    if (this.over) this.overSince ??= performance.now();
   }
 
   private empty(last: number): void {

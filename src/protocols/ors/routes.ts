@@ -244,7 +244,8 @@ export const orsRoutes = (options: OrsOptions): Router => {
       const count = await environment.count(split);
       const first = clamp(start ?? 0, count);
       const last = clamp(stop ?? count, count);
-      if (last - first > MAX_RANGE) throw new Problem('PROTOCOL_ERROR', `Ask for at most ${MAX_RANGE} tasks at a time.`);
+      if (last - first > MAX_RANGE)
+        throw new Problem('PROTOCOL_ERROR', `Ask for at most ${MAX_RANGE} tasks at a time.`);
       return { tasks: first < last ? await environment.range(split, first, last) : [], env_name };
     }),
   );
