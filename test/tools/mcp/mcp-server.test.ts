@@ -266,6 +266,28 @@ describe('an MCP server', () => {
     });
   });
 
+  describe('that lives once', () => {
+    it('is not started again when it dies: every later call fails at once', async () => {
+      room = await Room.open({ s: puppet({ log: log.path }) }, { once: true });
+      await room.error('die');
+      await eventually(() => room.state('s').state === 'failed');
+      expect(room.state('s')).toMatchObject({ lastError: 'The process ended with code 3.', restarts: 0 });
+      expect(await room.error('echo', { text: 'x' })).toMatchObject({
+        code: 'unavailable',
+        message: 'The MCP server s is not available: The process ended with code 3. The call was not made.',
+      });
+      expect(starts()).toBe(1);
+    });
+
+    it('is not started again when it did not start', async () => {
+      const restart = { firstMs: 1, longestMs: 1, stableMs: 1 };
+      room = await Room.open({ s: shell(`echo start >> ${log.path}; exit 7`) }, { once: true, restart });
+      expect(room.state('s')).toMatchObject({ state: 'failed', restarts: 0 });
+      await room.servers.close();
+      expect(starts()).toBe(1);
+    });
+  });
+
   it('sees of our environment only what it needs, and its own', async () => {
     process.env.SLUICE_TEST_SECRET = 'must not be seen';
     try {
