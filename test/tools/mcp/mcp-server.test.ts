@@ -267,12 +267,21 @@ describe('an MCP server', () => {
   });
 
   describe('that lives once', () => {
+    // It would be started again at once, long before another one is ready.
+    const once = { once: true, readyMs: 600_000, restart: { firstMs: 1, longestMs: 1, stableMs: 1 } };
+    const another = async (): Promise<void> => (await Room.open({ t: puppet() })).stop();
+
     it('is not started again when it dies: every later call fails at once', async () => {
-      room = await Room.open({ s: puppet({ log: log.path }) }, { once: true });
+      room = await Room.open({ s: puppet({ log: log.path }) }, once);
       await room.error('die');
       await eventually(() => room.state('s').state === 'failed');
-      expect(room.state('s')).toMatchObject({ lastError: 'The process ended with code 3.', restarts: 0 });
-      expect(await room.error('echo', { text: 'x' })).toMatchObject({
+      await another();
+      expect(room.state('s')).toMatchObject({
+        state: 'failed',
+        lastError: 'The process ended with code 3.',
+        restarts: 0,
+      });
+      expect(await room.error('echo', { text: 'x' }, { timeoutMs: 10_000 })).toMatchObject({
         code: 'unavailable',
         message: 'The MCP server s is not available: The process ended with code 3. The call was not made.',
       });
@@ -280,10 +289,9 @@ describe('an MCP server', () => {
     });
 
     it('is not started again when it did not start', async () => {
-      const restart = { firstMs: 1, longestMs: 1, stableMs: 1 };
-      room = await Room.open({ s: shell(`echo start >> ${log.path}; exit 7`) }, { once: true, restart });
+      room = await Room.open({ s: shell(`echo start >> ${log.path}; exit 7`) }, once);
+      await another();
       expect(room.state('s')).toMatchObject({ state: 'failed', restarts: 0 });
-      await room.servers.close();
       expect(starts()).toBe(1);
     });
   });
