@@ -17,7 +17,7 @@ const tools = {
     inputSchema: texts('title', 'text'),
     run: ({ title, text: said }) => {
       notes.set(title, said);
-      return text(`There are ${notes.size} notes now.`);
+      return text(`Written. Notes: ${notes.size}.`);
     },
   },
   read_note: {

@@ -156,13 +156,13 @@ describe('an environment of an MCP server', () => {
       const script = `echo start $$ >> ${log.path}; echo "waiting for $TOKEN" >&2; exec sleep 1000`;
       await open({
         mcp: shell(script, { env: { TOKEN: '${secrets.TOKEN}' } }) as JsonObject,
-        startTimeoutSeconds: 0.5,
+        startTimeoutSeconds: 2, // a shell that says something needs a moment on a busy machine
       });
       const error = await lab.begin(0, { TOKEN: 'very-secret' }).catch((reason: Error) => reason);
       expect(error).toMatchObject({
         code: 'unavailable',
         message: expect.stringMatching(
-          /^The MCP server of lab is not available: It could not be started: it was not ready within 0.5 s\. .*It wrote: waiting for \[secret\]$/,
+          /^The MCP server of lab is not available: It could not be started: it was not ready within 2 s\. .*It wrote: waiting for \[secret\]$/,
         ),
       });
       expect(isAlive(pids()[0] as number)).toBe(false);

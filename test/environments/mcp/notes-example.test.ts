@@ -55,7 +55,7 @@ describe('the example "notes"', () => {
       }),
     ]);
     expect(await call(episode, 'write_note', { title: 'shopping', text: 'milk' })).toEqual(
-      output('There are 1 notes now.'),
+      output('Written. Notes: 1.'),
     );
     // Every session has a notebook of its own.
     expect(await call(other, 'read_note', { title: 'shopping' })).toEqual({
