@@ -2,6 +2,13 @@
 export { type GivenBlock, image, text } from './environments/blocks.ts';
 export type { Block, Split, SplitType } from './environments/environment.ts';
 export {
+  defineReward,
+  type RewardAnswer,
+  type RewardFunction,
+  type RewardOptions,
+} from './environments/mcp/define-reward.ts';
+export type { JudgedCall } from './environments/mcp/reward.ts';
+export {
   type DefinedEnvironment,
   defineEnvironment,
   type EnvironmentAnswer,

@@ -99,10 +99,15 @@ export interface ModuleEnvironmentSettings extends EnvironmentLimits {
 /** The tools of an MCP server, one process or connection per session. */
 export interface McpEnvironmentSettings extends EnvironmentLimits {
   readonly name: string;
-  /** As one of the `mcpServers` of an MCP configuration file. */
+  /**
+   * As one of the `mcpServers` of an MCP configuration file. `${secrets.NAME}` in `env` and `headers` stands for a secret
+   * of the session.
+   */
   readonly mcp: Readonly<Record<string, unknown>>;
   /** Files with one task, a JSON object, per line; by split. */
   readonly tasks: Readonly<Record<string, string>>;
+  /** How long the server may take until it has listed its tools. */
+  readonly startTimeoutSeconds?: number;
   /** The tools of the server that the environment has; all if absent. */
   readonly tools?: readonly string[];
   /** With `{field}` for fields of the task; the field `prompt` of the task if absent. */
@@ -167,6 +172,7 @@ export const ENVIRONMENTS_SCHEMA: SchemaObject = {
       mcp: environment(['name', 'mcp', 'tasks'], {
         mcp: { type: 'object' },
         tasks: { type: 'object', minProperties: 1, maxProperties: 100, additionalProperties: FILE },
+        startTimeoutSeconds: { type: 'number', exclusiveMinimum: 0, maximum: 86_400 },
         tools: { type: 'array', maxItems: 1000, items: TEXT },
         prompt: { type: 'string', maxLength: 65_536 },
         submit: {
@@ -192,7 +198,14 @@ export const ENVIRONMENTS_SCHEMA: SchemaObject = {
   },
 };
 
-/** Files are looked for beside the file with the settings. */
+/** A process works where the files of the settings are looked for, unless they say otherwise. */
+const resolveServer = (mcp: McpEnvironmentSettings['mcp'], directory: string): Readonly<Record<string, unknown>> => {
+  const { command, cwd = '.' } = mcp;
+  if (typeof command !== 'string' || typeof cwd !== 'string' || cwd.startsWith('${')) return mcp;
+  return { ...mcp, cwd: resolve(directory, cwd) };
+};
+
+/** Files are looked for from the directory in which the gateway works. */
 export const resolveEnvironments = (
   environments: readonly EnvironmentSettings[],
   directory: string,
@@ -203,6 +216,7 @@ export const resolveEnvironments = (
     const files = Object.entries(one.tasks).map(([split, file]) => [split, resolve(directory, file)]);
     return {
       ...one,
+      mcp: resolveServer(one.mcp, directory),
       tasks: Object.fromEntries(files) as Record<string, string>,
       ...(one.rewardModule !== undefined && { rewardModule: resolve(directory, one.rewardModule) }),
     };

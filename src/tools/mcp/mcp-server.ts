@@ -19,7 +19,7 @@ import { concealing } from './secrets.ts';
  * `starting`    it has not been ready yet
  * `ready`       it is connected and has listed its tools
  * `restarting`  it was ready and was lost; it is being started again
- * `failed`      the last attempt to start it failed; there will be another
+ * `failed`      the last attempt to start it failed; there will be another, unless it is to live once
  * `stopped`     it was told to end
  */
 export type McpServerPhase = 'starting' | 'ready' | 'restarting' | 'failed' | 'stopped';
@@ -51,6 +51,8 @@ export interface McpServerOptions {
   readonly callMs: number;
   readonly maxResultBytes: number;
   readonly restart: RestartTimes;
+  /** It is started once and never again: whoever works with it relies on what it remembers. */
+  readonly once?: boolean;
   readonly onState?: (state: McpServerState) => void;
   /** A line that a server wrote to its standard error, or sent as a message for the log. */
   readonly note?: (server: string, line: string) => void;
@@ -79,6 +81,8 @@ export class McpServer implements ToolProvider {
   /** What is wrong although it is connected. */
   private trouble: string | undefined;
   private restarts = 0;
+  /** It lives once, and that is over. */
+  private spent = false;
 
   /** `after`: what has to be over before it may start. */
   constructor(config: McpServerConfig, options: McpServerOptions, after: Promise<void> = Promise.resolve()) {
@@ -94,6 +98,11 @@ export class McpServer implements ToolProvider {
     const { phase: state, since, lastError, restarts } = this;
     const { name, transport } = this.config;
     return { name, transport, state, since, tools: this.known.length, lastError, restarts };
+  }
+
+  /** Whether a call would reach it now. */
+  get usable(): boolean {
+    return this.phase === 'ready' && this.connection?.usable === true;
   }
 
   tools(): readonly Tool[] {
@@ -116,7 +125,8 @@ export class McpServer implements ToolProvider {
   }
 
   private async run(): Promise<void> {
-    const restart = new Restart(this.options.restart);
+    const { restart: times, once = false } = this.options;
+    const restart = new Restart(times);
     const { signal } = this.stopping;
     while (!signal.aborted) {
       let readyAt = 0;
@@ -128,13 +138,16 @@ export class McpServer implements ToolProvider {
         this.enter('ready', this.trouble);
         const ending = await this.connection.lost;
         expected = ending.expected;
-        if (!signal.aborted) this.enter('restarting', ending.reason);
+        this.spent = once;
+        if (!signal.aborted) this.enter(once ? 'failed' : 'restarting', ending.reason);
         await this.connection.close();
       } catch (error) {
+        this.spent = once;
         if (!signal.aborted) this.enter('failed', (error as Error).message);
       }
       this.connection = undefined;
       if (signal.aborted) break;
+      if (once) return;
       const lived = readyAt > 0 ? performance.now() - readyAt : 0;
       await sleep(restart.delayAfter(lived, expected), undefined, { signal, ref: false }).catch(() => {});
       this.restarts++;
@@ -175,12 +188,13 @@ export class McpServer implements ToolProvider {
 
   /** The connection, once it is there; calls that come while it is away wait a little. */
   private async ready(signal: AbortSignal): Promise<Connection> {
-    if (this.phase === 'ready' && this.connection?.usable) return this.connection;
+    if (this.connection && this.usable) return this.connection;
     const late = AbortSignal.timeout(this.options.readyMs);
     const given = AbortSignal.any([late, signal]);
     while (!this.connection?.usable || this.phase !== 'ready') {
       if (signal.aborted) throw signal.reason;
       if (this.stopping.signal.aborted) throw this.unavailable('it was stopped');
+      if (this.spent) throw this.unavailable(this.lastError ?? 'it has ended');
       if (late.aborted) throw this.unavailable(this.lastError ?? 'it has not started yet');
       await this.change(given);
     }

@@ -9,7 +9,7 @@ import { findSetpriv } from './server-process.ts';
 /** Everything has a default: see `DEFAULTS`. */
 export type McpServersOptions = Partial<Omit<McpServerOptions, 'version' | 'setpriv'>>;
 
-const DEFAULTS = {
+export const DEFAULTS = {
   refreshMs: 10_000,
   // Many are fetched by npx or uvx when they start for the first time.
   startMs: 60_000,

@@ -12,7 +12,7 @@ const ANY_OBJECT: Schema = { type: 'object' };
 /** Loads a file as a module; a file that has changed is loaded anew. */
 export type ImportModule = (url: string) => Promise<Readonly<Record<string, unknown>>>;
 
-const importModule: ImportModule = (url) => import(url) as Promise<Readonly<Record<string, unknown>>>;
+export const importModule: ImportModule = (url) => import(url) as Promise<Readonly<Record<string, unknown>>>;
 
 /** What a file exports. */
 export const exportsOf = (path: string, load: ImportModule = importModule): ReturnType<ImportModule> =>

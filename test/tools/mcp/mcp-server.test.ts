@@ -266,6 +266,36 @@ describe('an MCP server', () => {
     });
   });
 
+  describe('that lives once', () => {
+    // It would be started again at once, long before another one is ready.
+    const once = { once: true, readyMs: 600_000, restart: { firstMs: 1, longestMs: 1, stableMs: 1 } };
+    const another = async (): Promise<void> => (await Room.open({ t: puppet() })).stop();
+
+    it('is not started again when it dies: every later call fails at once', async () => {
+      room = await Room.open({ s: puppet({ log: log.path }) }, once);
+      await room.error('die');
+      await eventually(() => room.state('s').state === 'failed');
+      await another();
+      expect(room.state('s')).toMatchObject({
+        state: 'failed',
+        lastError: 'The process ended with code 3.',
+        restarts: 0,
+      });
+      expect(await room.error('echo', { text: 'x' }, { timeoutMs: 10_000 })).toMatchObject({
+        code: 'unavailable',
+        message: 'The MCP server s is not available: The process ended with code 3. The call was not made.',
+      });
+      expect(starts()).toBe(1);
+    });
+
+    it('is not started again when it did not start', async () => {
+      room = await Room.open({ s: shell(`echo start >> ${log.path}; exit 7`) }, once);
+      await another();
+      expect(room.state('s')).toMatchObject({ state: 'failed', restarts: 0 });
+      expect(starts()).toBe(1);
+    });
+  });
+
   it('sees of our environment only what it needs, and its own', async () => {
     process.env.SLUICE_TEST_SECRET = 'must not be seen';
     try {
