@@ -2,7 +2,7 @@ import { createServer, type Socket } from 'node:net';
 import type { Outcome } from '../../../src/environments/environment.ts';
 import { json, OK, OrsServer, type OrsServerOptions } from '../../support/ors-server.ts';
 import { running } from '../../support/running.ts';
-import { echo, gate, open, upstream } from './support.ts';
+import { echo, gate, open, until, upstream } from './support.ts';
 
 // White space where pieces begin and end, characters of two and four bytes, and line ends of other alphabets.
 const TEXT = `  a  b   ${' '.repeat(30)}\u00e9\u2028\u{1f600}\u{1f600} \\" end `;
@@ -58,7 +58,7 @@ describe('a call on an upstream', () => {
     );
     const id = Buffer.byteLength(`39\r\n${server.frame('task_id', 'x'.repeat(32))}`);
     expect(known).toEqual({ unknown: head + id, same: length - head - id });
-  });
+  }, 60_000);
 
   it('runs once wherever the connection is cut, the id included, if the upstream keeps to the key', async () => {
     const { server, episode } = await start({ pieceLength: 30, honoursKeys: true });
@@ -70,7 +70,7 @@ describe('a call on an upstream', () => {
       expect(await episode.call(echo(TEXT))).toEqual(expected(TEXT));
       expect(server.executions).toEqual(['echo']);
     }
-  });
+  }, 60_000);
 
   it('is asked for by its id over many cuts, with the same key and body', async () => {
     const { server, episode, posts } = await start();
@@ -143,13 +143,20 @@ describe('a call on an upstream', () => {
     }
   });
 
-  it('is lost when nothing has come for long, and asked for again', async () => {
+  it('is lost when nothing has come for long, and asked for again as long as the upstream is there', async () => {
     const go = gate<string>();
-    const { episode, posts } = await start({ tools: { echo: () => go.opened } }, { times: { silentMs: 30 } });
+    const times = { silentMs: 30, giveUpMs: 20 };
+    const { server, episode, posts } = await start({ tools: { echo: () => go.opened } }, { times });
     const result = episode.call(echo('a'));
-    while (posts().length < 3) await new Promise((resolve) => setTimeout(resolve, 5));
+    await until(() => posts().length > 3);
+    // A tool that holds up its whole server: connections are accepted, and that is all.
+    server.answer = ({ path }) => path === '/lab/call';
+    const before = posts().length;
+    await until(() => posts().length > before + 3);
+    server.answer = () => false;
     go.open(OK('late'));
     expect(await result).toEqual(expected('late'));
+    expect(server.executions).toHaveLength(1);
   });
 
   it('is not lost while pings come', async () => {

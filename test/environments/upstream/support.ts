@@ -43,3 +43,7 @@ export const gate = <T = void>() => {
   });
   return { open, opened };
 };
+
+export const until = async (met: () => boolean): Promise<void> => {
+  while (!met()) await new Promise((resolve) => setTimeout(resolve, 2));
+};

@@ -1,5 +1,5 @@
 import { json, OrsServer, type OrsServerOptions } from '../../support/ors-server.ts';
-import { gate, never, open, upstream, wish } from './support.ts';
+import { gate, never, open, until, upstream, wish } from './support.ts';
 
 const start = async (options: OrsServerOptions = {}, given: Parameters<typeof upstream>[1] = {}) => {
   const server = await OrsServer.start(options);
@@ -16,10 +16,6 @@ const replies = (server: OrsServer, path: string, ...answers: readonly (readonly
     else json(request.response, ...answer);
     return true;
   };
-};
-
-const until = async (met: () => boolean): Promise<void> => {
-  while (!met()) await new Promise((resolve) => setTimeout(resolve, 2));
 };
 
 describe('what an upstream has', () => {
@@ -259,19 +255,36 @@ describe('an episode of an upstream', () => {
     expect(server.sessions.size).toBe(0);
   });
 
-  it('leaves nothing when it is not wanted any more, even if it is being created just then', async () => {
+  it('leaves nothing when it is not wanted any more', async () => {
     const stopped = new Error('not wanted');
-    for (const place of ['/create', '/lab/prompt']) {
-      const { server, environment } = await start({ setup: () => new Promise(() => {}) });
-      const controller = new AbortController();
-      server.answer = ({ path }) => {
-        if (path === place) controller.abort(stopped);
-        return false;
-      };
-      await expect(environment.open(wish(), controller.signal)).rejects.toBe(stopped);
-      expect(server.sessions.size).toBe(0);
-      expect(server.paths()).toContain('POST /delete');
-    }
+    const { server, environment } = await start({ setup: () => new Promise(() => {}) });
+    const controller = new AbortController();
+    server.answer = ({ path }) => {
+      if (path === '/lab/prompt') controller.abort(stopped);
+      return false;
+    };
+    await expect(environment.open(wish(), controller.signal)).rejects.toBe(stopped);
+    expect(server.sessions.size).toBe(0);
+    expect(server.paths()).toContain('POST /delete');
+  });
+
+  it('leaves nothing when it is not wanted any more while it is being created', async () => {
+    const stopped = new Error('not wanted');
+    const { server, environment } = await start();
+    const controller = new AbortController();
+    server.answer = ({ path, response, headers }) => {
+      if (path !== '/create') return false;
+      controller.abort(stopped);
+      setTimeout(() => {
+        server.sessions.set(String(headers['x-session-id']), Promise.resolve(undefined));
+        json(response, 200, {});
+      }, 30);
+      return true;
+    };
+    await expect(environment.open(wish(), controller.signal)).rejects.toBe(stopped);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(server.sessions.size).toBe(0);
+    expect(server.paths().slice(-3)).toEqual(['POST /create', 'POST /delete', 'POST /delete_session']);
   });
 
   it('is kept alive from its creation to its end, though a ping fails now and then', async () => {
@@ -295,9 +308,14 @@ describe('an episode of an upstream', () => {
     const { server, environment } = await start({}, { times: { pingMs: 2 } });
     const episode = await open(environment);
     replies(server, '/ping', [status, {}]);
-    const pings = () => server.paths().filter((path) => path === 'POST /ping').length;
-    await until(() => pings() > 0);
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    const told = () =>
+      episode.tools(never()).then(
+        () => undefined,
+        (error: unknown) => error,
+      );
+    let answer: unknown;
+    while (answer === undefined) answer = await told();
+    expect(answer).toMatchObject({ code: 'gone' });
     const asked = server.requests.length;
     await expect(episode.tools(never())).rejects.toMatchObject({ code: 'gone' });
     expect(server.requests).toHaveLength(asked);
@@ -305,11 +323,11 @@ describe('an episode of an upstream', () => {
 
   it('ends within its time whatever the upstream does, and says what did not work', async () => {
     const warnings: string[] = [];
-    const { server, environment } = await start({}, { warn: (text) => warnings.push(text), times: { closeMs: 20 } });
+    const { server, environment } = await start({}, { warn: (text) => warnings.push(text), times: { closeMs: 500 } });
     const episode = await open(environment);
     server.answer = ({ path }) => path === '/delete';
     await episode.close();
-    expect(warnings).toEqual(['/delete of an upstream did not work. It took longer than 20 ms.']);
+    expect(warnings).toEqual(['/delete of an upstream did not work. It took longer than 500 ms.']);
     const second = await open(environment);
     server.answer = ({ path, response }) => {
       if (path === '/delete') json(response, 404, {});
