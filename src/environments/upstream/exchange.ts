@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import { Patience } from '../../models/patience.ts';
@@ -71,6 +72,7 @@ export const exchange = (pool: Dispatcher, request: ExchangeRequest): Promise<vo
       }
     };
     if (signal.aborted) return reject(signal.reason as Error);
+    setMaxListeners(0, signal); // one signal may well stop a hundred requests
     signal.addEventListener('abort', abort);
     wait(headMs);
 

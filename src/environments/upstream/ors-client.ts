@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent } from 'undici';
@@ -119,13 +120,14 @@ export class OrsClient {
 
   /** Sent once. Throws `Lost`, or the reason of the signal. */
   async send({ method, path, sid, headers, body, signal, patient = false }: PlainRequest): Promise<PlainAnswer> {
+    signal.throwIfAborted();
     const pieces: Buffer[] = [];
     let size = 0;
     let answer: Omit<PlainAnswer, 'text'> = { status: 0, contentType: '' };
     const late = new AbortController();
     const timer = patient ? undefined : setTimeout(() => late.abort(new Lost(true, true)), this.options.requestMs);
     const stop = (): void => late.abort(signal.reason);
-    signal.throwIfAborted();
+    setMaxListeners(0, signal);
     signal.addEventListener('abort', stop);
     try {
       await this.exchange({
