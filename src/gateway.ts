@@ -385,6 +385,7 @@ export class Gateway {
       env: process.env,
       ...(load && { load }),
       warn: (message) => logger.warn(message),
+      note: (server, line) => logger.debug({ server }, line),
     });
     const names = hosted.map(({ environment }) => environment.name);
     const manifests = await openManifests(

@@ -4,14 +4,18 @@ import type { EnvironmentSettings } from '../config/structures.ts';
 import { RESERVED } from '../manifests/reserved.ts';
 import type { ImportModule } from '../tools/module/tool-module.ts';
 import type { Environment } from './environment.ts';
+import { McpEnvironment } from './mcp/mcp-environment.ts';
 import { loadEnvironmentModule } from './module/environment-module.ts';
 import type { Hosted } from './sessions.ts';
+import { UpstreamEnvironment } from './upstream/upstream-environment.ts';
 
 export interface OpenEnvironmentsOptions {
   readonly settings: Pick<Config, 'ors'>;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** A sentence for the log. */
   readonly warn: (message: string) => void;
+  /** What an MCP server has to say beside its answers. */
+  readonly note?: (server: string, line: string) => void;
   readonly load?: ImportModule;
 }
 
@@ -21,13 +25,16 @@ const messageOf = (error: unknown): string => (error instanceof Error ? error.me
 
 const openOne = async (
   settings: EnvironmentSettings,
-  { load }: OpenEnvironmentsOptions,
+  { env, warn, note, load }: OpenEnvironmentsOptions,
 ): Promise<readonly Environment[]> => {
   if ('module' in settings) {
     const { module, name } = settings;
-    return loadEnvironmentModule(module, load, name === undefined ? {} : { name });
+    return loadEnvironmentModule(module, load, { warn, ...(name !== undefined && { name }) });
   }
-  throw new Error('not yet');
+  if ('mcp' in settings) {
+    return [await McpEnvironment.create(settings, { env, warn, ...(note && { note }), ...(load && { load }) })];
+  }
+  return [new UpstreamEnvironment(settings, { env, warn })];
 };
 
 const hostedOf = (environment: Environment, settings: EnvironmentSettings, maxCalls: number): Hosted => {
