@@ -71,6 +71,8 @@ export interface HostOptions {
   /** Settings of every environment. */
   readonly settings?: Readonly<Record<string, unknown>>;
   readonly destination?: DestinationStream;
+  /** Settings of environments that are no modules, behind those that are. */
+  readonly others?: readonly object[];
 }
 
 /**
@@ -79,13 +81,13 @@ export interface HostOptions {
  */
 export const startHosting = async (
   environments: readonly DefinedEnvironment[],
-  { env = {}, settings = {}, destination }: HostOptions = {},
+  { env = {}, settings = {}, destination, others = [] }: HostOptions = {},
 ): Promise<RunningGateway> => {
   const directory = makeDirectory();
   try {
     const files = environments.map((_, i) => directory.write(`environment-${i}.mjs`, ''));
     const hosted = files.map((module) => ({ module, ...settings }));
-    directory.write('sluice.yaml', JSON.stringify({ ors: { environments: hosted } }));
+    directory.write('sluice.yaml', JSON.stringify({ ors: { environments: [...hosted, ...others] } }));
     return await startGateway(env, destination, {
       directory: directory.path,
       load: async (url) => ({ default: environments[Number(/environment-(\d+)/.exec(url)?.[1])] }),
