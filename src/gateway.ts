@@ -68,6 +68,7 @@ import type { LimitsOf, StreamLog } from './streams/log.ts';
 import { MemoryLog } from './streams/memory-log.ts';
 import type { RedisPartition } from './streams/redis/partition.ts';
 import { RedisLog } from './streams/redis/redis-log.ts';
+import type { ImportModule } from './tools/module/tool-module.ts';
 import { Toolbox } from './tools/toolbox.ts';
 import { version } from './version.ts';
 
@@ -78,6 +79,8 @@ const RETURN_WITHIN_MS = 5_000;
 export interface GatewayOptions {
   readonly config: Config;
   readonly logger: Logger;
+  /** How modules of tools and environments are loaded; as Node does if absent. */
+  readonly load?: ImportModule;
 }
 
 /** What is made before the gateway itself, because it takes a moment or may be what stops the start. */
@@ -259,7 +262,7 @@ export class Gateway {
       before: [requestLogger({ logger }), corsFor(config.cors.origins)],
       ops: opsRoutes({
         version: version(),
-        document: apiDocument(version()),
+        document: apiDocument(version(), { prefix: config.ors.prefix, open: config.ors.public }),
         publicUrl: config.publicUrl,
         metrics: this.metrics,
         metricsPublic: config.metrics.public,
@@ -362,13 +365,14 @@ export class Gateway {
   }
 
   /** Throws a `ConfigError` when what the settings name cannot be used. */
-  static async open({ config, logger }: GatewayOptions): Promise<Gateway> {
+  static async open({ config, logger, load }: GatewayOptions): Promise<Gateway> {
     const metrics = new Metrics();
     const models = openModels({ settings: config, env: process.env, observe: metrics.models });
     const toolbox = await Toolbox.open({
       settings: config,
       env: process.env,
       observe: metrics.tools,
+      ...(load && { load }),
       warn: (message) => logger.warn(message),
       note: (server, line) => logger.debug({ server }, line),
       mcpState: ({ name, state, lastError }) => {
@@ -379,6 +383,7 @@ export class Gateway {
     const hosted = await openEnvironments({
       settings: config,
       env: process.env,
+      ...(load && { load }),
       warn: (message) => logger.warn(message),
     });
     const names = hosted.map(({ environment }) => environment.name);

@@ -7,6 +7,7 @@ import { mintToken } from '../../src/auth/token.ts';
 import { type Config, loadConfig } from '../../src/config/config.ts';
 import { Gateway } from '../../src/gateway.ts';
 import { makeLogger } from '../../src/ops/logging.ts';
+import type { ImportModule } from '../../src/tools/module/tool-module.ts';
 import { running } from './running.ts';
 
 export const SECRET = 'a secret of the tests that is long enough';
@@ -41,6 +42,12 @@ export interface RunningGateway {
 const NO_MANIFESTS = join(tmpdir(), 'sluice-no-manifests');
 mkdirSync(NO_MANIFESTS, { recursive: true });
 
+export interface TestGatewayOptions {
+  /** Where sluice.yaml is looked for; nowhere if absent. */
+  readonly directory?: string;
+  readonly load?: ImportModule;
+}
+
 /**
  * A whole gateway in this process, on a port of its own. Settings are given as environment variables, as an operator
  * would; by default there is a key, the embedded store and no log.
@@ -48,6 +55,7 @@ mkdirSync(NO_MANIFESTS, { recursive: true });
 export const startGateway = async (
   env: Readonly<Record<string, string>> = {},
   destination?: DestinationStream,
+  { directory = '/nonexistent', load }: TestGatewayOptions = {},
 ): Promise<RunningGateway> => {
   const { config } = loadConfig({
     env: {
@@ -58,7 +66,7 @@ export const startGateway = async (
       SLUICE_SHUTDOWN_GRACE_SECONDS: '1',
       ...env,
     },
-    directory: '/nonexistent',
+    directory,
   });
   const logger = makeLogger({
     level: config.log.level,
@@ -66,7 +74,7 @@ export const startGateway = async (
     redactUrl,
     ...(destination && { destination }),
   });
-  const gateway = await Gateway.open({ config, logger });
+  const gateway = await Gateway.open({ config, logger, ...(load && { load }) });
   const url = await gateway.start();
   const started: RunningGateway = {
     gateway,

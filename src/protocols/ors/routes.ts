@@ -31,8 +31,8 @@ export interface OrsOptions {
 const ANYBODY = '(anybody)';
 const BODY_BYTES = 16 * 1024 * 1024;
 /** Visible, and short enough for a log line. */
-const SESSION_ID = /^[ -~]{1,255}$/;
-const IDEMPOTENCY_KEY = /^[!-~]{1,255}$/;
+export const SESSION_ID = /^[ -~]{1,255}$/;
+export const IDEMPOTENCY_KEY = /^[!-~]{1,255}$/;
 
 interface Caller {
   readonly principal: string;
