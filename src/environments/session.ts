@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { aborted } from '../jobs/aborted.ts';
+import { concealedError } from './concealed-error.ts';
 import type { EndedSession } from './directory.ts';
 import {
   type Block,
@@ -259,7 +260,7 @@ export class Session {
   private shown(error: unknown): Error {
     if (error instanceof SessionError) return error;
     const code = error instanceof EnvironmentError ? error.code : 'failed';
-    return new EnvironmentError(code, this.conceal(messageOf(error)), error);
+    return new EnvironmentError(code, this.conceal(messageOf(error)), concealedError(error, this.options.conceal));
   }
 
   private async setUp(): Promise<void> {
@@ -274,7 +275,7 @@ export class Session {
       observe.setUp(this, performance.now() - begin);
     } catch (error) {
       const message = conceal(messageOf(error)) || 'no reason was given';
-      this.setupError ??= new SessionError('setup', `Setup failed: ${message}`, error);
+      this.setupError ??= new SessionError('setup', `Setup failed: ${message}`, concealedError(error, conceal));
       observe.setUp(this, performance.now() - begin, error);
     }
     this.settleSetup();

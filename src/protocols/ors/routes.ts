@@ -103,6 +103,7 @@ export const orsRoutes = (options: OrsOptions): Router => {
     const principal = options.open
       ? await authenticator.authenticate(req, { ignoreOpaque: true })
       : await authenticator.require(req);
+    res.set('Cache-Control', 'no-store'); // the answer to one URL is another one in every session
     if (!options.open && !principal?.scopes.has('ors')) throw new Problem('FORBIDDEN', 'This needs the scope ors.');
     localsOf(res).caller = {
       principal: principal?.sub ?? ANYBODY,
@@ -257,9 +258,12 @@ export const orsRoutes = (options: OrsOptions): Router => {
   const alone = [...ROOT_PATHS, ...ENVIRONMENT_PATHS.get, ...ENVIRONMENT_PATHS.post].map((path) => `/${path}`);
   const missing = notFoundAs(orsShape);
   router.use(alone, missing);
-  router.use('/:env', (req, res, next) =>
-    byName.has(req.params.env.toLowerCase()) ? missing(req, res, next) : next(),
-  );
+  // Not as a parameter: a path that cannot be decoded is nobody's, and not refused here.
+  router.use((req, res, next) => {
+    const [, first = ''] = req.path.toLowerCase().split('/', 2);
+    if (byName.has(first)) missing(req, res, next);
+    else next();
+  });
 
   const errors = errorsAs(orsShape);
   router.use((error: unknown, req: Request, res: Response, next: express.NextFunction) =>
