@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { aborted } from '../jobs/aborted.ts';
@@ -66,6 +67,8 @@ const messageOf = (error: unknown): string => (error instanceof Error ? error.me
 export class Session {
   readonly key: string;
   readonly sid: string;
+  /** Its own, where the session id may be used again. */
+  readonly episodeId: string = randomUUID();
   readonly principal: string;
   readonly environment: Environment;
   readonly createdAt: number;

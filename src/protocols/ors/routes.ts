@@ -252,7 +252,7 @@ export const orsRoutes = (options: OrsOptions): Router => {
     const idempotencyKey = keyOf(req);
     const wanted = { ...caller, sid, name, input, ...(idempotencyKey !== undefined && { idempotencyKey }) };
     if (taskId == null) await calls.start(wanted, whereabouts, res);
-    else await calls.again(wanted, taskId, res);
+    else await calls.again(wanted, whereabouts, taskId, res);
   });
 
   const alone = [...ROOT_PATHS, ...ENVIRONMENT_PATHS.get, ...ENVIRONMENT_PATHS.post].map((path) => `/${path}`);
