@@ -1,5 +1,5 @@
 import express, { type Express, type RequestHandler, type Router } from 'express';
-import { apiShape, errorsAs, notFoundAs, openaiShape, ossaShape, type Shape } from './protocols/group.ts';
+import { apiShape, errorsAs, notFoundAs, openaiShape, orsShape, ossaShape, type Shape } from './protocols/group.ts';
 
 export interface AppParts {
   readonly trustProxy: readonly string[];
@@ -37,6 +37,7 @@ export const makeApp = ({ trustProxy, before, ops, auth, agents, ossa, ors }: Ap
   app.use(...ossa);
   closed(['/events', '/capabilities', '/agent-status', '/agents', '/channels'], ossaShape);
   app.use(ors.prefix, ors.router);
+  if (ors.prefix !== '/') closed([ors.prefix], orsShape);
   app.use(notFoundAs(ossaShape), errorsAs(ossaShape));
   return app;
 };

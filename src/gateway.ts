@@ -262,7 +262,7 @@ export class Gateway {
       before: [requestLogger({ logger }), corsFor(config.cors.origins)],
       ops: opsRoutes({
         version: version(),
-        document: apiDocument(version()),
+        document: apiDocument(version(), { prefix: config.ors.prefix, open: config.ors.public }),
         publicUrl: config.publicUrl,
         metrics: this.metrics,
         metricsPublic: config.metrics.public,

@@ -224,8 +224,11 @@ const missing = (path: string, shape: ShapeName = 'ossa', method = 'GET'): Row =
   shape,
 ];
 
-const ORS_SUFFIXES = ['tools', 'splits', 'task_tools', 'prompt', 'tasks', 'num_tasks', 'task', 'task_range', 'call'];
-const ORS_ROOT = ['list_environments', 'create_session', 'create', 'ping', 'delete', 'delete_session', 'version'];
+const ORS_GET = ['tools', 'splits', 'task_tools', 'prompt'];
+const ORS_POST = ['tasks', 'num_tasks', 'task', 'task_range', 'call'];
+const ORS_SUFFIXES = [...ORS_GET, ...ORS_POST];
+const ORS_ROOT_GET = ['list_environments', 'version'];
+const ORS_ROOT_POST = ['create_session', 'create', 'ping', 'delete', 'delete_session'];
 const PREFIXES: Readonly<Record<string, ShapeName>> = {
   '/livez': 'ossa',
   '/readyz': 'ossa',
@@ -261,7 +264,9 @@ const routes: readonly Row[] = [
   ...Object.entries(PREFIXES).map(([prefix, shape]) => missing(`${prefix}/x?token=none`, shape)),
   ...['/api', '/API/x', '/v1', '/responses', '/models', '/Models'].map((path) => missing(path, path.toLowerCase().startsWith('/api') ? 'api' : 'openai')),
   ...['/unknown', '/apix', '/v1x', '/eventsx', '/console', '/auth', '/EVENTS?channels=a', '//events', '/events/../auth'].map((path) => missing(path)),
-  ...[...ORS_ROOT, ...ORS_SUFFIXES].flatMap((name) => [missing(`/${name}`, 'ors'), missing(`/${name}`, 'ors', 'POST')]),
+  ...[...ORS_ROOT_GET, ...ORS_GET].flatMap((name) => ['POST', 'PUT', 'DELETE'].map((method) => missing(`/${name}`, 'ors', method))),
+  ...[...ORS_ROOT_POST, ...ORS_POST].flatMap((name) => ['GET', 'PUT', 'DELETE'].map((method) => missing(`/${name}`, 'ors', method))),
+  ...[...ORS_GET, ...ORS_POST].map((name): Row => [`/${name} without an environment`, { method: ORS_GET.includes(name) ? 'GET' : 'POST', path: `/${name}`, headers: plain }, 404, 'NOT_FOUND', 'This gateway hosts no environments.', 'ors']),
   ...Object.entries(PREFIXES).flatMap(([prefix, shape]) => ORS_SUFFIXES.flatMap((suffix) => [missing(`${prefix}/${suffix}`, shape), missing(`${prefix}/${suffix}/`, shape, 'POST')])).filter(([name]) => name !== 'GET /api/tools'), // that one is a route of its own
   ...['PUT', 'PATCH', 'DELETE'].map((method) => missing('/events', 'ossa', method)),
   ...['/', '/health', '/livez', '/readyz', '/metrics', '/openapi.json'].map((path) => missing(path, 'ossa', 'POST')),

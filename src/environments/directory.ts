@@ -13,7 +13,7 @@ export type EndedSession = 'deleted' | 'expired' | 'stopped' | 'lost';
 
 export interface SessionEntry {
   readonly state: SessionState;
-  /** The replica on which it lives or lived. */
+  /** Who has it, or had it last: see `holder.ts`. */
   readonly owner: string;
   readonly environment: string;
 }

@@ -3,6 +3,12 @@ import type { JsonObject } from '../tools/tool.ts';
 /** Deeper than anybody writes, and far from where writing it as JSON would run out of stack. */
 const MAX_DEPTH = 200;
 
+/** Whether parsed JSON is nested more deeply than can be worked with. */
+export const isTooDeep = (value: unknown, left = MAX_DEPTH): boolean =>
+  typeof value === 'object' &&
+  value !== null &&
+  (left === 0 || Object.values(value).some((inner) => isTooDeep(inner, left - 1)));
+
 /** What kind of thing it is. Never the value itself: it may be somebody's secret. */
 export const kindOf = (value: unknown): string => {
   if (value === null) return 'null';

@@ -1,5 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { aborted } from '../jobs/aborted.ts';
+import { concealedError } from './concealed-error.ts';
 import type { EndedSession } from './directory.ts';
 import {
   type Block,
@@ -63,6 +65,8 @@ const messageOf = (error: unknown): string => (error instanceof Error ? error.me
 export class Session {
   readonly key: string;
   readonly sid: string;
+  /** Its own, where the session id may be used again. */
+  readonly episodeId: string = randomUUID();
   readonly principal: string;
   readonly environment: Environment;
   readonly createdAt: number;
@@ -254,7 +258,7 @@ export class Session {
   private shown(error: unknown): Error {
     if (error instanceof SessionError) return error;
     const code = error instanceof EnvironmentError ? error.code : 'failed';
-    return new EnvironmentError(code, this.conceal(messageOf(error)), error);
+    return new EnvironmentError(code, this.conceal(messageOf(error)), concealedError(error, this.options.conceal));
   }
 
   private async setUp(): Promise<void> {
@@ -269,7 +273,7 @@ export class Session {
       observe.setUp(this, performance.now() - begin);
     } catch (error) {
       const message = conceal(messageOf(error)) || 'no reason was given';
-      this.setupError ??= new SessionError('setup', `Setup failed: ${message}`, error);
+      this.setupError ??= new SessionError('setup', `Setup failed: ${message}`, concealedError(error, conceal));
       observe.setUp(this, performance.now() - begin, error);
     }
     this.settleSetup();

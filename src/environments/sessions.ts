@@ -3,6 +3,7 @@ import { LogError } from '../streams/log.ts';
 import { concealing } from '../tools/mcp/secrets.ts';
 import type { EndedSession, SessionDirectory } from './directory.ts';
 import type { Environment, EpisodeRequest } from './environment.ts';
+import { episodeIdOf, holderOf, replicaOf } from './holder.ts';
 import { pause } from './pause.ts';
 import { Places } from './places.ts';
 import { type CallReport, Session, type SessionLimits } from './session.ts';
@@ -47,7 +48,13 @@ export interface SessionsOptions {
 /** Where a session is. */
 export type Whereabouts =
   | { readonly where: 'here'; readonly session: Session }
-  | { readonly where: 'elsewhere'; readonly owner: string; readonly environment: string };
+  | {
+      readonly where: 'elsewhere';
+      /** The replica. */
+      readonly owner: string;
+      readonly environment: string;
+      readonly episodeId: string;
+    };
 
 interface Held {
   readonly session: Session;
@@ -114,7 +121,7 @@ export class Sessions {
 
   /** Begins an episode. Throws a `SessionError`, an `EnvironmentError` or a `LogError`; nothing was begun then. */
   async create(hosted: Hosted, request: EpisodeRequest): Promise<void> {
-    const { directory, replica, acquire, observe } = this.options;
+    const { directory, acquire, observe } = this.options;
     const { environment, limits } = hosted;
     const { principal, sid } = request;
     const key = sessionKey(principal, sid);
@@ -142,14 +149,15 @@ export class Sessions {
       if (this.closing) throw new SessionError('away', 'This gateway is about to stop.');
       if (this.held.has(key)) throw exists; // another request was faster
       this.held.set(key, { session, places, leave });
-      await this.openIn(directory, key, replica, environment.name);
+      await this.openIn(session);
+      if (session.ended) throw sessionGone(session.ended); // it was deleted before it was there
       if (!places.take(session, () => session.begin())) throw this.full(environment);
     } catch (error) {
       if (this.held.get(key)?.session === session) this.held.delete(key);
       leave();
       void session.close('deleted'); // somebody may have begun to wait for it
       if (!(error instanceof SessionError && error.code === 'exists')) {
-        directory.close(key, replica, 'deleted').catch(() => {});
+        directory.close(key, this.holder(session), 'deleted').catch(() => {});
       }
       throw error;
     }
@@ -172,9 +180,10 @@ export class Sessions {
       throw sessionUnknown();
     }
     if (entry.state !== 'open') throw sessionGone(entry.state);
-    if (entry.owner === replica) throw sessionUnknown(); // opened just now, or not closed in time
+    const owner = replicaOf(entry.owner);
+    if (owner === replica) throw sessionUnknown(); // opened just now, or not closed in time
     await this.checkOwner(key, entry.owner);
-    return { where: 'elsewhere', owner: entry.owner, environment: entry.environment };
+    return { where: 'elsewhere', owner, environment: entry.environment, episodeId: episodeIdOf(entry.owner) };
   }
 
   /** Whether an id was ever issued or used, as far as anybody remembers. */
@@ -190,12 +199,12 @@ export class Sessions {
 
   /** Ends a session of this replica; resolves when its teardown is over. */
   async end(session: Session, end: EndedSession): Promise<void> {
-    const { directory, replica, observe } = this.options;
+    const { directory, observe } = this.options;
     const first = session.ended === undefined;
     const closed = session.close(end);
     if (first) {
       observe.ended(session, end);
-      await this.written(() => directory.close(session.key, replica, end));
+      await this.written(() => directory.close(session.key, this.holder(session), end));
     }
     await closed;
     this.freePlace(session);
@@ -233,9 +242,9 @@ export class Sessions {
   }
 
   private async look(session: Session): Promise<void> {
-    const { directory, replica, idleMs } = this.options;
+    const { directory, idleMs } = this.options;
     if (session.ended) return;
-    const renewed = await directory.renew(session.key, replica, session.environment.name);
+    const renewed = await directory.renew(session.key, this.holder(session), session.environment.name);
     if (renewed === 'taken') {
       // Others took this gateway for dead, and the client was told so.
       this.endLater(session, 'lost');
@@ -253,10 +262,20 @@ export class Sessions {
     this.places.get(session.environment)?.leave(session);
   }
 
-  private async openIn(directory: SessionDirectory, key: string, replica: string, environment: string): Promise<void> {
+  private holder({ episodeId }: Session): string {
+    return holderOf(this.options.replica, episodeId);
+  }
+
+  private async openIn(session: Session): Promise<void> {
+    const { directory, replica } = this.options;
+    const { key, environment } = session;
     for (;;) {
-      const entry = await directory.open(key, replica, environment);
+      const entry = await directory.open(key, this.holder(session), environment.name);
       if (entry === 'opened') return;
+      if (replicaOf(entry.owner) === replica) {
+        await directory.close(key, entry.owner, 'lost'); // it is over: only its end could not be written
+        continue;
+      }
       try {
         await this.checkOwner(key, entry.owner);
       } catch (error) {
@@ -268,11 +287,11 @@ export class Sessions {
   }
 
   /** Throws a `SessionError` if a replica is gone, and then nobody has to ask again. */
-  private async checkOwner(key: string, owner: string): Promise<void> {
-    const state = await this.options.replicaState(owner);
+  private async checkOwner(key: string, holder: string): Promise<void> {
+    const state = await this.options.replicaState(replicaOf(holder));
     if (state === 'alive') return;
     if (state === 'unsure') throw new SessionError('away', 'The gateway of this session cannot be reached just now.');
-    await this.options.directory.close(key, owner, 'lost');
+    await this.options.directory.close(key, holder, 'lost');
     throw sessionGone('lost');
   }
 

@@ -7,6 +7,7 @@ export const REFUSALS = {
   403: 'Forbidden',
   404: 'NotFound',
   409: 'Conflict',
+  410: 'Gone',
   413: 'TooLarge',
   429: 'TooMany',
   500: 'InternalError',
@@ -32,3 +33,7 @@ export const tokenRefusals = (...more: readonly RefusalStatus[]): Record<string,
 /** The same as `{error, code}`. */
 export const apiTokenRefusals = (...more: readonly RefusalStatus[]): Record<string, Ref> =>
   refs('Api', [...WITH_TOKEN, ...more]);
+
+/** The same as `{detail}`. */
+export const orsTokenRefusals = (...more: readonly RefusalStatus[]): Record<string, Ref> =>
+  refs('Ors', [...WITH_TOKEN, ...more]);

@@ -9,7 +9,7 @@ import {
   text,
 } from '../ops/openapi.ts';
 import { REFUSALS, type RefusalStatus } from '../ops/refusals.ts';
-import { apiShape, ossaShape, type Shape } from './group.ts';
+import { apiShape, orsShape, ossaShape, type Shape } from './group.ts';
 import { PROBLEMS, Problem, type ProblemCode } from './problem.ts';
 
 const STATUSES = Object.keys(REFUSALS).map(Number) as RefusalStatus[];
@@ -22,6 +22,7 @@ const DESCRIPTIONS: Readonly<Record<RefusalStatus, string>> = {
   403: 'The token is good but does not permit this; or credentials came over plain HTTP, or from a page that is not trusted.',
   404: 'There is no such thing, or it is not yours.',
   409: 'It goes against something that is there already.',
+  410: 'There was one, and it is over.',
   413: 'The body, an event or a list of events is too large.',
   429: 'More than is permitted.',
   500: 'A fault of the gateway.',
@@ -34,6 +35,7 @@ const EXAMPLES: Readonly<Record<RefusalStatus, readonly [code: ProblemCode, mess
   403: ['FORBIDDEN', 'This needs the scope admin.'],
   404: ['NOT_FOUND', 'There is no agent "writer".'],
   409: ['CONFLICT', 'The idempotency key was used for other events.'],
+  410: ['GONE', 'Session deleted'],
   413: ['PAYLOAD_TOO_LARGE', 'The body is too large.'],
   429: ['RATE_LIMIT_EXCEEDED', 'You have as many open streams as you may.'],
   500: ['INTERNAL_ERROR', 'Something went wrong in the gateway.'],
@@ -72,6 +74,7 @@ export const refusalPart: ApiPart = {
         },
       }),
       ApiError: object({ error: text('For people.'), code }),
+      OrsError: object({ detail: text('For people.') }),
     },
     headers: {
       RetryAfter: {
@@ -85,6 +88,10 @@ export const refusalPart: ApiPart = {
         example: 'Bearer realm="sluice"',
       },
     },
-    responses: { ...responsesAs('', 'Error', ossaShape), ...responsesAs('Api', 'ApiError', apiShape) },
+    responses: {
+      ...responsesAs('', 'Error', ossaShape),
+      ...responsesAs('Api', 'ApiError', apiShape),
+      ...responsesAs('Ors', 'OrsError', orsShape),
+    },
   },
 };

@@ -61,10 +61,13 @@ const isBodyError = (error: unknown): error is BodyError => {
   return typeof status === 'number' && status >= 400 && status < 500;
 };
 
+/** The parser repeats a part of the body, which may be somebody's secret. */
+const REPEATED = /, (?:\.\.\.)?".*"(?:\.\.\.)? is not valid JSON$/s;
+
 const problemOfBody = (error: BodyError): Problem => {
   if (error.type === 'entity.too.large') return new Problem('PAYLOAD_TOO_LARGE', 'The body is too large.');
   if (error.type === 'entity.parse.failed') {
-    return new Problem('PROTOCOL_ERROR', `The body is not JSON: ${error.message}.`);
+    return new Problem('PROTOCOL_ERROR', `The body is not JSON: ${error.message.replace(REPEATED, '')}.`);
   }
   if (error.type === undefined) {
     return new Problem('PROTOCOL_ERROR', 'The body is not what its Content-Encoding says.', { cause: error });

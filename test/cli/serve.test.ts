@@ -11,6 +11,14 @@ interface Served {
   readonly port: number;
 }
 
+/** A module with an environment, as operators write it. */
+const ENVIRONMENT = `
+  import { defineEnvironment } from 'sluice';
+  export default defineEnvironment({
+    name: 'Lab', splits: ['train'], tasks: { train: [{}] }, prompt: () => 'Go.',
+    tools: [{ name: 'end', description: 'Ends.', run: () => ({ text: 'Over.', finished: true }) }],
+  });`;
+
 /** Waits until it has said where it listens. */
 const serve = async (args: readonly string[], options?: CliOptions): Promise<Served> => {
   const cli = new Cli(['serve', ...args], options);
@@ -110,6 +118,18 @@ describe('serve with a key', () => {
   });
 });
 
+describe('serve with an environment', () => {
+  it('hosts what a module of the operator defines', async () => {
+    const files = {
+      'lab.mjs': ENVIRONMENT,
+      'sluice.yaml': JSON.stringify({ ors: { environments: [{ module: 'lab.mjs' }] } }),
+    };
+    const { cli, url } = await serve(['--port', '0'], { files });
+    expect(await (await fetch(`${url}/list_environments`)).json()).toEqual(['lab']);
+    await cli.stop();
+  });
+});
+
 describe('the end of serve', () => {
   it.each(['SIGTERM', 'SIGINT'] as const)('on %s ends open streams in order and exits with 0', async (signal) => {
     const { cli, port } = await serve(['--port', '0'], { env: { SLUICE_JWT_SECRET: SECRET } });
@@ -176,6 +196,64 @@ describe('serve that cannot start', () => {
     ]);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).not.toContain('short');
+  });
+
+  const hosting = (names: readonly string[], more = {}): CliOptions => ({
+    files: {
+      'lab.mjs': ENVIRONMENT,
+      'sluice.yaml': JSON.stringify({
+        ors: { environments: names.map((name) => ({ module: 'lab.mjs', name })), ...more },
+      }),
+    },
+  });
+
+  it('refuses every environment whose name is a path of the gateway or of another one', async () => {
+    // The first segments of all routes, the nine suffixes, and what others have at their root.
+    const taken = [
+      ...[
+        'livez',
+        'readyz',
+        'metrics',
+        'health',
+        'openapi.json',
+        'console',
+        'auth',
+        'api',
+        'responses',
+        'v1',
+        'models',
+      ],
+      ...['events', 'capabilities', 'agent-status', 'agents', 'channels'],
+      ...['list_environments', 'create_session', 'create', 'ping', 'delete', 'delete_session', 'version'],
+      ...['tools', 'splits', 'task_tools', 'prompt', 'tasks', 'num_tasks', 'task', 'task_range', 'call'],
+      ...['docs', 'redoc'],
+    ];
+    const upper = taken.map((name) => name.toUpperCase());
+    const { code, stdout, stderr } = await runCli(
+      ['serve', '--port', '0'],
+      hosting([...upper, 'Twice', 'free', 'tWICE']),
+    );
+    expect(stderr.split('\n').slice(0, -1)).toEqual([
+      ...taken.map((name) => `ors.environments: no environment can be called ${name}, which is a path of the gateway.`),
+      'ors.environments: two environments are called twice.',
+    ]);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  });
+
+  it('refuses a prefix of ORS that lies under a path of the gateway', async () => {
+    const { code, stderr } = await runCli(['serve', '--port', '0'], hosting(['lab'], { prefix: '/API/ors' }));
+    expect(stderr).toBe('ors.prefix: /API/ors lies under a path of the gateway.\n');
+    expect(code).toBe(2);
+  });
+
+  it('names the module of an environment that cannot be used', async () => {
+    const options = hosting(['lab']);
+    const files = { ...options.files, 'lab.mjs': 'export const nothing = 1;' };
+    const { code, stderr } = await runCli(['serve', '--port', '0'], { files });
+    expect(stderr).toMatch(
+      /^ors\.environments\.0: The environments of \S+lab\.mjs cannot be used: It exports nothing .*\.\n$/,
+    );
+    expect(code).toBe(2);
   });
 
   it('says in one sentence that its port is in use and exits with 1', async () => {

@@ -42,7 +42,7 @@ const solve = (question: string): number => {
 };
 
 it('every example can be loaded', async () => {
-  const files = readdirSync(FOLDER);
+  const files = readdirSync(FOLDER).filter((name) => name.endsWith('.js'));
   expect(files.length).toBeGreaterThanOrEqual(2);
   for (const file of files) {
     expect(await inNode(join(FOLDER, file), 'return environments.length;')).toBe(1);
@@ -191,7 +191,7 @@ describe('the example of an adventure', () => {
       const waiting = episode.call({ name: 'wait_for_ebb', input: {}, taskId: 't', signal: stop.signal });
       stop.abort(new Error('time is over'));
       return [episode.timeLimitMs('wait_for_ebb'), await waiting.catch(({ message }) => message)];`;
-    expect(await inNode(ADVENTURE, body)).toEqual([3_610_000, 'time is over']);
+    expect(await inNode(ADVENTURE, body)).toEqual([3_610_000, 'The operation was aborted']);
   });
 
   it('refuses a task without its rooms', async () => {

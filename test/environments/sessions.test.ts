@@ -127,7 +127,11 @@ describe('sessions', () => {
     await owner?.sessions.end(owner.sessions.local('ann', 's') as never, 'deleted');
     await two.create(hosted);
     expect(await two.sessions.find('ann', 's')).toMatchObject({ where: 'here' });
-    expect(await one.sessions.find('ann', 's')).toEqual({ where: 'elsewhere', owner: two.name, environment: 'stage' });
+    expect(await one.sessions.find('ann', 's')).toMatchObject({
+      where: 'elsewhere',
+      owner: two.name,
+      environment: 'stage',
+    });
   });
 
   it('are found from every replica; one that is gone is told from one that cannot be judged', async () => {

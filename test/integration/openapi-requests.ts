@@ -40,12 +40,12 @@ export interface Sent {
   readonly body?: unknown;
   /** How an answer that is a stream is known to have come far enough. */
   readonly until?: string;
-  readonly at?: 'gateway' | 'tight' | 'stopping';
+  readonly at?: 'gateway' | 'tight' | 'stopping' | 'empty';
 }
 export type Row = readonly [route: string, status: number, what: string, sent: () => Sent];
 
 export const bearer = (token: string): Record<string, string> => ({ Authorization: `Bearer ${token}` });
-const all = tokenFor({ sub: 'ann', scope: 'capabilities admin' });
+const all = tokenFor({ sub: 'ann', scope: 'capabilities admin ors' });
 export const ann = bearer(all);
 const nobody = bearer(tokenFor({ sub: 'nobody', subscribe: ['mine'], publish: ['mine'] }));
 const polling = { ...ann, Accept: 'application/json' };

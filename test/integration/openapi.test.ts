@@ -7,10 +7,12 @@ import { signedBy } from '../auth/fixtures.ts';
 import { eventually } from '../streams/logs.ts';
 import { ApiCheck, type Exchange } from '../support/api-check.ts';
 import { makeDirectory, type TestDirectory } from '../support/directory.ts';
+import { lab, startHosting } from '../support/environment.ts';
 import { type RunningGateway, startGateway } from '../support/gateway.ts';
 import { RawStream } from '../support/raw-stream.ts';
 import { routeTable } from '../support/route-table.ts';
 import { makeTool, TestProvider } from '../tools/tools.ts';
+import { beginSessions, ORS_ROWS } from './openapi-ors-requests.ts';
 import { ann, bearer, known, MANIFESTS, ROWS, type Sent, stream, trace } from './openapi-requests.ts';
 
 /** Where routers are mounted, "/" apart. */
@@ -20,6 +22,8 @@ const UNLISTED = ['POST /.*/'];
 /** Nobody can be asked to make a fault of the gateway. */
 const UNSEEN = ['500'];
 
+const ALL_ROWS = [...ROWS, ...ORS_ROWS];
+
 const read = async (answer: Response, until: string | undefined): Promise<string> => {
   if (!answer.headers.get('content-type')?.startsWith('text/event-stream')) return answer.text();
   const reader = (answer.body as ReadableStream<Uint8Array>).getReader();
@@ -27,6 +31,7 @@ const read = async (answer: Response, until: string | undefined): Promise<string
   let text = '';
   while (until === undefined || !text.includes(until) || !text.endsWith('\n\n')) {
     const { value, done } = await reader.read();
+    if (done && until === undefined) return text;
     if (done) throw new Error(`The stream ended before ${until} came: ${text}`);
     text += decoder.decode(value, { stream: true });
   }
@@ -61,23 +66,38 @@ describe('the OpenAPI document', () => {
       text,
     };
   };
-  const start = (env: Readonly<Record<string, string>> = {}): Promise<RunningGateway> =>
-    startGateway({
-      SLUICE_MANIFESTS: directory.path,
-      SLUICE_METRICS_PUBLIC: 'false',
-      SLUICE_MODELS_DEMO_WORDS_PER_SECOND: '1000',
-      ...env,
+  const start = (env: Readonly<Record<string, string>> = {}, settings = {}): Promise<RunningGateway> =>
+    startHosting([lab()], {
+      env: {
+        SLUICE_MANIFESTS: directory.path,
+        SLUICE_METRICS_PUBLIC: 'false',
+        SLUICE_ORS_PUBLIC: 'false',
+        SLUICE_MODELS_DEMO_WORDS_PER_SECOND: '1000',
+        ...env,
+      },
+      settings,
     });
+  const documentOf = async ({ url }: RunningGateway): Promise<ApiDocument> =>
+    (await (await fetch(`${url}/openapi.json`)).json()) as ApiDocument;
 
   beforeAll(async () => {
     directory = makeDirectory();
     directory.write('agents.ossa.yaml', MANIFESTS);
     const gateway = await start();
-    const tight = await start({ SLUICE_MAX_CONNECTIONS_PER_PRINCIPAL: '1', SLUICE_MAX_PUBLISH_PER_SECOND: '1' });
+    const tight = await start(
+      {
+        SLUICE_MAX_CONNECTIONS_PER_PRINCIPAL: '1',
+        SLUICE_MAX_PUBLISH_PER_SECOND: '1',
+        SLUICE_ORS_MAX_CALLS_PER_SESSION: '1',
+      },
+      { maxSessions: 1, maxQueued: 0 },
+    );
+    const empty = await startGateway({ SLUICE_ORS_PUBLIC: 'false' });
     const stopping = await start({ SLUICE_SHUTDOWN_DELAY_SECONDS: '1' });
-    Object.assign(gateways, { gateway, tight, stopping });
+    Object.assign(gateways, { gateway, tight, stopping, empty });
     await eventually(() => Object.values(gateways).every((one) => one.gateway.hub.loaded));
-    check = new ApiCheck((await (await fetch(`${gateway.url}/openapi.json`)).json()) as ApiDocument);
+    check = new ApiCheck(await documentOf(gateway));
+    await beginSessions(gateway, tight);
 
     const call = async (input: unknown, { progress }: { progress: (step: object) => void }) => {
       progress({ progress: 1 });
@@ -136,7 +156,7 @@ describe('the OpenAPI document', () => {
 
   it('names the public address where there is one', async () => {
     const behind = await start({ SLUICE_PUBLIC_URL: 'https://gateway.example/sluice/' });
-    const { servers } = (await (await fetch(`${behind.url}/openapi.json`)).json()) as ApiDocument;
+    const { servers } = await documentOf(behind);
     expect(servers).toEqual([{ url: 'https://gateway.example/sluice' }]);
     await behind.stop();
   });
@@ -167,7 +187,21 @@ describe('the OpenAPI document', () => {
     expect(check.operations).toEqual(routes.filter((route) => !UNLISTED.includes(route)));
   });
 
-  it.each(ROWS)('describes what is answered: %s %i (%s)', async (route, status, _what, sent) => {
+  it('finds the routes of ORS under their prefix, and tells whether they need a token', async () => {
+    const moved = await start({ SLUICE_ORS_PREFIX: '/a/ors', SLUICE_ORS_PUBLIC: 'true' });
+    const there = new ApiCheck(await documentOf(moved));
+    expect(there.operations).toEqual(
+      routeTable(moved.gateway.app, [...MOUNTS, '/a/ors']).filter((route) => !UNLISTED.includes(route)),
+    );
+    const { security } = there.operation('GET', '/a/ors/{env}/tools');
+    expect(security?.[0]).toEqual({});
+    expect(check.operation('GET', '/{env}/tools').security).not.toContainEqual({});
+    const made = await ask(moved, 'GET /a/ors/{env}/tools', { target: '/a/ors/lab/tools' });
+    expect([made.status, there.exchange(made)]).toEqual([200, []]);
+    await moved.stop();
+  });
+
+  it.each(ALL_ROWS)('describes what is answered: %s %i (%s)', async (route, status, _what, sent) => {
     const { at = 'gateway', ...request } = sent();
     const on = gateways[at] as RunningGateway;
     const stopped = at === 'stopping' && on.stop(); // it goes on serving for a second
@@ -221,7 +255,7 @@ describe('the OpenAPI document', () => {
   });
 
   it('describes no answer that was not seen here', () => {
-    const seen = new Set(ROWS.map(([route, status]) => `${route} ${status}`));
+    const seen = new Set(ALL_ROWS.map(([route, status]) => `${route} ${status}`));
     const described = check.operations.flatMap((route) => {
       const { responses, security = check.document.security } = check.operation(...parts(route));
       const elsewhere = security.length > 0 && route !== 'GET /readyz' ? [...UNSEEN, '401', '403', '503'] : UNSEEN;

@@ -135,7 +135,21 @@ export class ApiCheck {
     if (type === 'application/json') return this.faults(media.schema, JSON.parse(text));
     const faults = this.faults(media.schema, text);
     const item = media['x-itemSchema'];
-    return item ? [...faults, ...framesOf(text).flatMap((frame) => this.frameFaults(item, frame))] : faults;
+    if (!item) return faults;
+    const frames = framesOf(text);
+    if (Array.isArray(item.oneOf)) return [...faults, ...this.piecesFaults(item, frames)];
+    return [...faults, ...frames.flatMap((frame) => this.frameFaults(item, frame))];
+  }
+
+  /** Where what is sent comes in pieces: what they are put together to is described with the last of them. */
+  private piecesFaults(item: Schema, frames: readonly Frame[]): string[] {
+    const faults = frames.flatMap((frame) => this.faults(item, frame));
+    if (frames.at(-1)?.event !== 'end') return faults;
+    const kinds = item.oneOf as { properties: { event: { const: string }; data: { contentSchema: Schema } } }[];
+    const last = kinds.find(({ properties }) => properties.event.const === 'end');
+    if (!last) return [...faults, 'no frame "end" is described'];
+    const pieces = frames.filter(({ event }) => event === 'chunk' || event === 'end').map(({ data }) => data);
+    return [...faults, ...this.faults(last.properties.data.contentSchema, JSON.parse(pieces.join('')))];
   }
 
   private frameFaults(item: Schema, frame: Frame): string[] {
@@ -162,6 +176,7 @@ export class ApiCheck {
     for (const { in: where, name, required } of known) {
       if (required && !given.some(([at, one]) => at === where && one === name)) faults.push(`${name} was not given`);
     }
+    if (body?.required === false && requestBody === undefined) return faults;
     if (body === undefined) return requestBody === undefined ? faults : [...faults, 'no body is described'];
     const { schema } = body.content['application/json'] as MediaType;
     return [...faults, ...this.faults(schema, requestBody).map((fault) => `request: ${fault}`)];

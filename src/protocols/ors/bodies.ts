@@ -1,5 +1,6 @@
 import { Ajv } from 'ajv';
 import type { TaskChoice } from '../../environments/environment.ts';
+import { isTooDeep } from '../../environments/plain-data.ts';
 import type { JsonObject } from '../../tools/tool.ts';
 import { Problem } from '../problem.ts';
 
@@ -83,10 +84,22 @@ const reader = <T>(schema: object): ((body: unknown) => T) => {
 export const splitBody = reader<SplitBody>(SPLIT_BODY);
 export const taskBody = reader<TaskBody>(TASK_BODY);
 export const rangeBody = reader<RangeBody>(RANGE_BODY);
-export const callBody = reader<CallBody>(CALL_BODY);
+const rawCallBody = reader<CallBody>(CALL_BODY);
 const rawCreateBody = reader<RawCreateBody>(CREATE_BODY);
 
+/** What is passed on is written as JSON again, copied and compared: some of that would run out of stack. */
+const checkDepth = (name: string, value: unknown): void => {
+  if (isTooDeep(value)) throw new Problem('PROTOCOL_ERROR', `${name} is nested too deeply.`);
+};
+
+export const callBody = (body: unknown): CallBody => {
+  const call = rawCallBody(body);
+  checkDepth('input', call.input);
+  return call;
+};
+
 const choiceOf = ({ task_spec: task, split, index }: RawCreateBody): TaskChoice => {
+  checkDepth('task_spec', task);
   const bySplit = split != null || index != null;
   if (task != null && !bySplit) return { task };
   if (task == null && split != null && index != null) return { split, index };

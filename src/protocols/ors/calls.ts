@@ -71,6 +71,12 @@ const fingerprintOf = ({ name, input }: Pick<WantedCall, 'name' | 'input'>): str
     .update(`${name}\n${JSON.stringify(input)}`)
     .digest('base64url');
 
+/** What calls are kept under: those of an earlier session with the same id are not this one's. */
+const episodeKey = ({ principal, sid }: WantedCall, whereabouts: Whereabouts): string => {
+  const { episodeId } = whereabouts.where === 'here' ? whereabouts.session : whereabouts;
+  return `${sessionKey(principal, sid)}.${episodeId}`;
+};
+
 /** Calls of tools, as jobs of the replica on which their session lives. */
 export class Calls {
   private readonly options: CallsOptions;
@@ -85,7 +91,7 @@ export class Calls {
   /** Calls a tool, or finds the call that this is a repetition of, and streams it. Throws what becomes a status. */
   async start(wanted: WantedCall, whereabouts: Whereabouts, res: Response): Promise<void> {
     const { directory } = this.options;
-    const key = sessionKey(wanted.principal, wanted.sid);
+    const key = episodeKey(wanted, whereabouts);
     const call = fingerprintOf(wanted);
     if (wanted.idempotencyKey === undefined) {
       const left = await directory.rejoin(key, call);
@@ -101,9 +107,9 @@ export class Calls {
   }
 
   /** Streams a call from its beginning, by the id that its client was given. */
-  async again(wanted: WantedCall, taskId: string, res: Response): Promise<void> {
-    const { principal, sid } = wanted;
-    const key = sessionKey(principal, sid);
+  async again(wanted: WantedCall, whereabouts: Whereabouts, taskId: string, res: Response): Promise<void> {
+    const { principal } = wanted;
+    const key = episodeKey(wanted, whereabouts);
     const reader = await this.options.jobs.attach(taskId, { principal, after: 0 });
     if (reader?.track.facts?.kind === this.kind.name && isOfSession(reader.track.facts, key)) {
       this.stream(res, reader, wanted, key, fingerprintOf(wanted));

@@ -33,8 +33,8 @@ const BODY_BYTES = 16 * 1024 * 1024;
 /** Tasks of one answer. */
 const MAX_RANGE = 10_000;
 /** Visible, and short enough for a log line. */
-const SESSION_ID = /^[ -~]{1,255}$/;
-const IDEMPOTENCY_KEY = /^[!-~]{1,255}$/;
+export const SESSION_ID = /^[ -~]{1,255}$/;
+export const IDEMPOTENCY_KEY = /^[!-~]{1,255}$/;
 
 interface Caller {
   readonly principal: string;
@@ -105,6 +105,7 @@ export const orsRoutes = (options: OrsOptions): Router => {
     const principal = options.open
       ? await authenticator.authenticate(req, { ignoreOpaque: true })
       : await authenticator.require(req);
+    res.set('Cache-Control', 'no-store'); // the answer to one URL is another one in every session
     if (!options.open && !principal?.scopes.has('ors')) throw new Problem('FORBIDDEN', 'This needs the scope ors.');
     localsOf(res).caller = {
       principal: principal?.sub ?? ANYBODY,
@@ -257,15 +258,18 @@ export const orsRoutes = (options: OrsOptions): Router => {
     const idempotencyKey = keyOf(req);
     const wanted = { ...caller, sid, name, input, ...(idempotencyKey !== undefined && { idempotencyKey }) };
     if (taskId == null) await calls.start(wanted, whereabouts, res);
-    else await calls.again(wanted, taskId, res);
+    else await calls.again(wanted, whereabouts, taskId, res);
   });
 
   const alone = [...ROOT_PATHS, ...ENVIRONMENT_PATHS.get, ...ENVIRONMENT_PATHS.post].map((path) => `/${path}`);
   const missing = notFoundAs(orsShape);
   router.use(alone, missing);
-  router.use('/:env', (req, res, next) =>
-    byName.has(req.params.env.toLowerCase()) ? missing(req, res, next) : next(),
-  );
+  // Not as a parameter: a path that cannot be decoded is nobody's, and not refused here.
+  router.use((req, res, next) => {
+    const [, first = ''] = req.path.toLowerCase().split('/', 2);
+    if (byName.has(first)) missing(req, res, next);
+    else next();
+  });
 
   const errors = errorsAs(orsShape);
   router.use((error: unknown, req: Request, res: Response, next: express.NextFunction) =>
