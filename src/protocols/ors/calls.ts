@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Response } from 'express';
 import type { SessionDirectory } from '../../environments/directory.ts';
 import type { Session } from '../../environments/session.ts';
@@ -67,9 +67,7 @@ const GONE = 'The result of this call is no longer kept.';
 const HEADERS = { 'X-Sluice-Idempotency': 'honoured' };
 
 const fingerprintOf = ({ name, input }: Pick<WantedCall, 'name' | 'input'>): string =>
-  createHash('sha256')
-    .update(`${name}\n${JSON.stringify(input)}`)
-    .digest('base64url');
+  hash('sha256', `${name}\n${JSON.stringify(input)}`, 'base64url');
 
 /** Calls of tools, as jobs of the replica on which their session lives. */
 export class Calls {
@@ -85,7 +83,7 @@ export class Calls {
   /** Calls a tool, or finds the call that this is a repetition of, and streams it. Throws what becomes a status. */
   async start(wanted: WantedCall, whereabouts: Whereabouts, res: Response): Promise<void> {
     const { directory } = this.options;
-    const key = sessionKey(wanted.principal, wanted.sid);
+    const key = whereabouts.where === 'here' ? whereabouts.session.key : sessionKey(wanted.principal, wanted.sid);
     const call = fingerprintOf(wanted);
     if (wanted.idempotencyKey === undefined) {
       const left = await directory.rejoin(key, call);
