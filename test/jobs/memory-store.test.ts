@@ -69,7 +69,7 @@ describe('jobs in memory', () => {
 
   it('leave in their order, whatever others of their time are kept for', async () => {
     let time = 0;
-    const store = new MemoryJobStore({ now: () => time });
+    const store = new MemoryJobStore({ now: () => time, maxFinishedBytes: 3_500 });
     const finish = async (id: string, keepMs: number): Promise<void> => {
       const job = { id, owner: 'me', kind: 'test', principal: 'ann', about: '', created: 0 };
       await store.create({ ...job, events: [] });
@@ -85,6 +85,8 @@ describe('jobs in memory', () => {
     time = 1_000;
     expect(await kept()).toEqual([true, false, true]);
     time = 70_000; // everything that is over has been thrown away by now
+    expect(await kept()).toEqual([true, false, false]);
+    await finish('newest', 100_000); // and leaves its room to others
     expect(await kept()).toEqual([true, false, false]);
     time = 100_000;
     expect(await kept()).toEqual([false, false, false]);
