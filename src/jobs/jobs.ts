@@ -287,28 +287,37 @@ export class Jobs {
     const { store, admit } = this.options;
     if (this.kinds.get(kind.name)?.kind !== kind) throw new Error(`The kind of job "${kind.name}" was not declared.`);
     if (this.stopping) throw new JobError('stopping', 'This gateway is about to stop.');
-    const verdict: Verdict = (await admit?.(principal)) ?? { allowed: true, release: () => {} };
+    const verdict: Verdict = admit ? await admit(principal) : ADMITTED;
     if (!verdict.allowed) throw new JobError('limit', 'You have as many running jobs as you may.');
     const { release } = verdict;
     const id = store.newId(newId, principal, idempotency?.key);
-    const facts = { id, owner, kind: kind.name, principal, about };
-    const job: NewJob = {
-      ...{ ...facts, events },
-      ...(input !== undefined && { input }),
-      ...(idempotency && { idempotency: { ...idempotency, keepMs: KEY_MS } }),
-    };
+    const facts: NewJob = { id, owner, kind: kind.name, principal, about, events };
+    const job: NewJob =
+      input === undefined && !idempotency
+        ? facts
+        : {
+            ...facts,
+            ...(input !== undefined && { input }),
+            ...(idempotency && { idempotency: { ...idempotency, keepMs: KEY_MS } }),
+          };
     if (input === undefined) this.creating.set(id, false);
     try {
       const answer = await store.create(job);
       if (answer.outcome === 'created') {
-        const fresh = {
+        const record: JobRecord = {
+          id,
+          owner,
+          kind: kind.name,
+          principal,
+          about,
+          created: answer.created,
           state: 'running',
           from: 1,
+          last: events.length,
           snapshot: undefined,
           cancel: undefined,
-          approvals: new Map(),
-        } as const;
-        const record: JobRecord = { ...facts, ...fresh, created: answer.created, last: events.length };
+          approvals: NO_APPROVALS,
+        };
         return { started: { id, created: true }, page: { record, events: numbered(events) }, release };
       }
       if (answer.outcome === 'conflict') {
@@ -509,5 +518,9 @@ export class Jobs {
 
 /** How long the ends of interrupted jobs have to reach the store when a gateway stops. */
 const LAST_WORDS_MS = 3_000;
+
+const ADMITTED: Verdict = { allowed: true, release: () => {} };
+
+const NO_APPROVALS: JobRecord['approvals'] = new Map();
 
 const numbered = (events: readonly string[]): JobEvent[] => events.map((data, i) => ({ seq: i + 1, data }));
