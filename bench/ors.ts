@@ -131,8 +131,7 @@ const measure = async (sessions: number, store: string): Promise<Point> => {
     const { calls, ms } = measured;
     return { ...measured, rate: (calls / ms) * 1_000, cpuMicros: used / calls, storeMicros: storeUsed / calls, rss };
   } finally {
-    await client.stop();
-    await gateway.stop();
+    await Promise.allSettled([client.stop(), gateway.stop()]);
     await redis?.stop();
   }
 };
