@@ -9,12 +9,27 @@ export interface AppParts {
   readonly auth: Router;
   readonly agents: Router;
   readonly ossa: readonly Router[];
+  /** Whether manifests have put something of OSSA at a path. */
+  readonly isEndpoint: (path: string) => boolean;
   /** Where it is found, and it. Its routes stand at the root unless something else is said, so it comes last of all. */
   readonly ors: { readonly prefix: string; readonly router: Router };
 }
 
+const OPS = ['/livez', '/readyz', '/metrics', '/health', '/openapi.json', '/console'];
+const RESPONSES = ['/responses', '/v1', '/models'];
+const OSSA = ['/events', '/capabilities', '/agent-status', '/agents', '/channels'];
+
+/** How the paths of every group but ORS begin. */
+const BEGINNINGS: ReadonlySet<string> = new Set(['/', '/auth', '/api', ...OPS, ...RESPONSES, ...OSSA]);
+
+/** The first segment of a path, as Express compares it. */
+const beginningOf = (path: string): string => {
+  const end = path.indexOf('/', 1);
+  return (end < 0 ? path : path.slice(0, end)).toLowerCase();
+};
+
 /** The groups of routes, in their order. Each ends in its own 404, so that no path of one is answered by another. */
-export const makeApp = ({ trustProxy, before, ops, auth, agents, ossa, ors }: AppParts): Express => {
+export const makeApp = ({ trustProxy, before, ops, auth, agents, ossa, isEndpoint, ors }: AppParts): Express => {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -26,18 +41,24 @@ export const makeApp = ({ trustProxy, before, ops, auth, agents, ossa, ors }: Ap
     next();
   });
 
+  // A call of ORS is none of the business of the groups before it, and there are many: one look instead of all their routes.
+  const ahead = express.Router();
+  ahead.use(({ path }, _res, next) =>
+    next(BEGINNINGS.has(beginningOf(path)) || isEndpoint(path) ? undefined : 'router'),
+  );
   const closed = (paths: readonly string[], shape: Shape): void => {
-    app.use([...paths], notFoundAs(shape), errorsAs(shape));
+    ahead.use([...paths], notFoundAs(shape), errorsAs(shape));
   };
-  app.use(ops);
-  app.use('/auth', auth, notFoundAs(ossaShape), errorsAs(ossaShape));
-  closed(['/livez', '/readyz', '/metrics', '/health', '/openapi.json', '/console'], ossaShape);
-  app.use('/api', agents, notFoundAs(apiShape), errorsAs(apiShape));
-  closed(['/responses', '/v1', '/models'], openaiShape);
-  app.use(...ossa);
-  closed(['/events', '/capabilities', '/agent-status', '/agents', '/channels'], ossaShape);
+  ahead.use(ops);
+  ahead.use('/auth', auth, notFoundAs(ossaShape), errorsAs(ossaShape));
+  closed(OPS, ossaShape);
+  ahead.use('/api', agents, notFoundAs(apiShape), errorsAs(apiShape));
+  closed(RESPONSES, openaiShape);
+  ahead.use(...ossa);
+  closed(OSSA, ossaShape);
+  app.use(ahead);
   app.use(ors.prefix, ors.router);
-  if (ors.prefix !== '/') closed([ors.prefix], orsShape);
+  if (ors.prefix !== '/') app.use(ors.prefix, notFoundAs(orsShape), errorsAs(orsShape));
   app.use(notFoundAs(ossaShape), errorsAs(ossaShape));
   return app;
 };

@@ -258,6 +258,7 @@ export class Gateway {
     });
     this.app = makeApp({
       ors: { prefix: config.ors.prefix, router: this.ors.router },
+      isEndpoint: (path) => catalogue().hasEndpoint(path),
       trustProxy: config.trustProxy,
       before: [requestLogger({ logger }), corsFor(config.cors.origins)],
       ops: opsRoutes({

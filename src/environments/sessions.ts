@@ -1,4 +1,4 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import { LogError } from '../streams/log.ts';
 import { concealing } from '../tools/mcp/secrets.ts';
 import type { EndedSession, SessionDirectory } from './directory.ts';
@@ -68,9 +68,7 @@ const RENEW_AT_ONCE = 200;
 
 /** A principal and its session id as one name. */
 export const sessionKey = (principal: string, sid: string): string =>
-  createHash('sha256')
-    .update(`${Buffer.byteLength(principal)}:${principal}${sid}`)
-    .digest('base64url');
+  hash('sha256', `${Buffer.byteLength(principal)}:${principal}${sid}`, 'base64url');
 
 /** All sessions: those of this replica, and the way to those of others. */
 export class Sessions {

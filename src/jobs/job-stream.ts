@@ -52,13 +52,14 @@ export class JobStream {
       },
       closed: (reason: CloseReason) => this.closed(reason),
     };
+    // A reader that is there already has something to say together with the headers.
+    if (reader instanceof Promise) void reader.then((found) => this.begin(found));
+    else this.begin(reader);
     Connection.open(res, connection, headers, (opened) => {
       this.connection = opened;
       if (this.missing) opened.end('finished');
       else this.pump();
     });
-    if (reader instanceof Promise) void reader.then((found) => this.begin(found));
-    else this.begin(reader);
   }
 
   /** Ends it in such a way that the client comes back, not before `retryMs`. */
@@ -103,7 +104,7 @@ export class JobStream {
     const { connection, reader } = this;
     const facts = reader?.track.facts;
     if (!connection || !reader || !facts || this.blocked || this.over) return false;
-    const { dialect, frameByFrame } = this.options;
+    const { dialect, frameByFrame, lingerMs = 0 } = this.options;
     if (!this.opened) {
       this.opened = true;
       const text = dialect.opening?.(facts);
@@ -121,7 +122,11 @@ export class JobStream {
       );
     const encoder = dialect.encoders[connection.framing];
     const [only, ...more] = taken.events.map((event) => event.encode(encoder));
-    return only === undefined ? false : this.write(more.length === 0 ? only : Buffer.concat([only, ...more]));
+    if (only === undefined) return false;
+    const bytes = more.length === 0 ? only : Buffer.concat([only, ...more]);
+    if (lingerMs > 0 || !taken.events.at(-1)?.end) return this.write(bytes);
+    this.blocked = !connection.finish(bytes);
+    return false;
   }
 
   private write(bytes: Buffer): boolean {

@@ -5,6 +5,7 @@ import { JobCancelled, JobError } from './errors.ts';
 import { Inbox } from './inbox.ts';
 import type { Decision, EndState, JobEvent, JobRecord } from './job.ts';
 import type { JobKind } from './kind.ts';
+import { Lingering } from './lingering.ts';
 import { JobReader } from './reader.ts';
 import { Reaper } from './reaper.ts';
 import type { Approved, Cancelled, Command, JobPage, JobStore, NewJob } from './store.ts';
@@ -88,7 +89,10 @@ export class Jobs {
   /** Jobs that the store may have already and this replica has not; true: something was asked of them meanwhile. */
   private readonly creating = new Map<string, boolean>();
   private readonly tracks = new Map<string, Track>();
-  private readonly lingering = new Map<string, NodeJS.Timeout>();
+  /** Streams that nobody reads: they leave after a while, since readers come back. */
+  private readonly unread: Lingering;
+  /** Jobs that are over: for a while they can still be given again to a store that loses them. */
+  private readonly done: Lingering;
   /** Replicas that somebody has asked for and that had no lease, and since when. */
   private readonly missing = new Map<string, number>();
   private readonly losses: (() => void)[] = [];
@@ -107,6 +111,8 @@ export class Jobs {
     this.options = options;
     this.times = { ...TIMES, ...options.times };
     const { store, replica, observe } = options;
+    this.unread = new Lingering(this.times.lingerMs, (id) => this.forgetUnread(id));
+    this.done = new Lingering(this.times.lingerMs, (id) => this.owned.delete(id));
     this.reaper = new Reaper({
       store,
       replica,
@@ -186,7 +192,7 @@ export class Jobs {
     { principal, after }: { readonly principal?: string; readonly after: number | undefined },
   ): Promise<JobReader | undefined> {
     const track = this.track(id);
-    this.stay(id);
+    this.unread.keep(id);
     const holder = { wake: () => {} };
     track.waiters.add(holder); // or it might leave while we wait
     const known = track.facts !== undefined || (await track.follow(after ?? 0));
@@ -265,7 +271,8 @@ export class Jobs {
     this.closing.abort();
     this.inbox.close();
     for (const timer of this.timers) clearInterval(timer);
-    for (const timer of this.lingering.values()) clearTimeout(timer);
+    this.unread.close();
+    this.done.close();
     for (const { writer } of this.owned.values()) writer.close();
     for (const track of this.tracks.values()) track.close();
     this.tracks.clear();
@@ -280,28 +287,37 @@ export class Jobs {
     const { store, admit } = this.options;
     if (this.kinds.get(kind.name)?.kind !== kind) throw new Error(`The kind of job "${kind.name}" was not declared.`);
     if (this.stopping) throw new JobError('stopping', 'This gateway is about to stop.');
-    const verdict: Verdict = (await admit?.(principal)) ?? { allowed: true, release: () => {} };
+    const verdict: Verdict = admit ? await admit(principal) : ADMITTED;
     if (!verdict.allowed) throw new JobError('limit', 'You have as many running jobs as you may.');
     const { release } = verdict;
     const id = store.newId(newId, principal, idempotency?.key);
-    const facts = { id, owner, kind: kind.name, principal, about };
-    const job: NewJob = {
-      ...{ ...facts, events },
-      ...(input !== undefined && { input }),
-      ...(idempotency && { idempotency: { ...idempotency, keepMs: KEY_MS } }),
-    };
+    const facts: NewJob = { id, owner, kind: kind.name, principal, about, events };
+    const job: NewJob =
+      input === undefined && !idempotency
+        ? facts
+        : {
+            ...facts,
+            ...(input !== undefined && { input }),
+            ...(idempotency && { idempotency: { ...idempotency, keepMs: KEY_MS } }),
+          };
     if (input === undefined) this.creating.set(id, false);
     try {
       const answer = await store.create(job);
       if (answer.outcome === 'created') {
-        const fresh = {
+        const record: JobRecord = {
+          id,
+          owner,
+          kind: kind.name,
+          principal,
+          about,
+          created: answer.created,
           state: 'running',
           from: 1,
+          last: events.length,
           snapshot: undefined,
           cancel: undefined,
-          approvals: new Map(),
-        } as const;
-        const record: JobRecord = { ...facts, ...fresh, created: answer.created, last: events.length };
+          approvals: NO_APPROVALS,
+        };
         return { started: { id, created: true }, page: { record, events: numbered(events) }, release };
       }
       if (answer.outcome === 'conflict') {
@@ -353,7 +369,7 @@ export class Jobs {
     const { record: facts } = page;
     const { id } = facts;
     const track = this.track(id);
-    this.stay(id);
+    this.unread.keep(id);
     track.begin(page);
     const { cancelMs } = this.times;
     const writer = new JobWriter({ store, kind, facts, track, observe, begunAt, cancelMs });
@@ -385,8 +401,8 @@ export class Jobs {
     if (owned?.writer !== writer) return;
     owned.release();
     if (writer.endState) observe.ended(writer.kind, writer.endState);
-    // For a while it can still be given again to a store that loses it.
-    setTimeout(() => this.owned.delete(writer.id), this.times.lingerMs).unref();
+    if (this.options.store.embedded) this.owned.delete(writer.id);
+    else if (!this.closing.signal.aborted) this.done.put(writer.id);
     this.leave(writer.id);
   }
 
@@ -477,21 +493,17 @@ export class Jobs {
     return track;
   }
 
-  private stay(id: string): void {
-    clearTimeout(this.lingering.get(id));
-    this.lingering.delete(id);
+  /** Somebody reads it no longer, or it is over. */
+  private leave(id: string): void {
+    if (this.closing.signal.aborted) return;
+    // What an embedded store has is not held twice: it may be thousands a second.
+    if (this.options.store.embedded && this.tracks.get(id)?.over) this.forgetUnread(id);
+    else this.unread.put(id);
   }
 
-  /** Nobody reads it any more: it leaves after a while, since readers come back. */
-  private leave(id: string): void {
-    this.stay(id);
-    if (this.closing.signal.aborted) return;
-    const timer = setTimeout(() => {
-      this.lingering.delete(id);
-      const owned = this.owned.get(id);
-      if ((this.tracks.get(id)?.waiters.size ?? 0) === 0 && (!owned || owned.writer.over)) this.forget(id);
-    }, this.times.lingerMs);
-    this.lingering.set(id, timer.unref());
+  private forgetUnread(id: string): void {
+    const owned = this.owned.get(id);
+    if ((this.tracks.get(id)?.waiters.size ?? 0) === 0 && (!owned || owned.writer.over)) this.forget(id);
   }
 
   private forget(id: string): void {
@@ -506,5 +518,9 @@ export class Jobs {
 
 /** How long the ends of interrupted jobs have to reach the store when a gateway stops. */
 const LAST_WORDS_MS = 3_000;
+
+const ADMITTED: Verdict = { allowed: true, release: () => {} };
+
+const NO_APPROVALS: JobRecord['approvals'] = new Map();
 
 const numbered = (events: readonly string[]): JobEvent[] => events.map((data, i) => ({ seq: i + 1, data }));

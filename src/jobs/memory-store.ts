@@ -1,4 +1,5 @@
 import { MAX_IDEMPOTENCY_KEYS } from '../streams/log.ts';
+import { Fifo } from './fifo.ts';
 import type { Decision, JobEvent, JobFacts, JobRecord, JobState } from './job.ts';
 import {
   type Appended,
@@ -19,16 +20,17 @@ import {
   type WholeJob,
 } from './store.ts';
 
-interface StoredJob extends Omit<JobFacts, 'id'> {
+interface StoredJob extends JobFacts {
   owner: string;
   state: JobState;
   last: number;
   from: number;
   snapshot: string | undefined;
   cancel: string | undefined;
-  approvals: Map<string, Decision | undefined>;
+  approvals: Map<string, Decision | undefined> | undefined;
   events: JobEvent[];
   /** Once it is over. */
+  bytes?: number;
   logUntil?: number;
   until?: number;
   whole?: string | undefined;
@@ -39,6 +41,8 @@ interface RememberedKey {
   readonly fingerprint: string;
   readonly until: number;
 }
+
+const NONE: ReadonlyMap<string, undefined> = new Map();
 
 const SWEEP_EVERY_MS = 60_000;
 /** What jobs that are over may hold together; the oldest are forgotten first. */
@@ -56,14 +60,15 @@ const bare = ({ seq, data, end }: JobEvent): JobEvent => (end ? { seq, data, end
 
 /** The embedded store: the same rules as the Lua scripts, in this process. */
 export class MemoryJobStore implements JobStore {
+  readonly embedded = true;
   private readonly clock: () => number;
   private readonly maxFinishedBytes: number;
   private readonly jobs = new Map<string, StoredJob>();
   private readonly running = new Set<string>();
   /** By principal, each in the order of time. */
   private readonly keys = new Map<string, Map<string, RememberedKey>>();
-  /** Jobs that are over, in the order in which they ended. */
-  private readonly finished = new Map<string, number>();
+  /** Jobs that are over, by how long they are kept: each in the order in which they ended, which is that of their leaving. */
+  private readonly finished = new Map<number, Fifo<StoredJob>>();
   private finishedBytes = 0;
   private readonly leases = new Map<string, number>();
   private readonly inboxes = new Map<string, Command[]>();
@@ -97,8 +102,9 @@ export class MemoryJobStore implements JobStore {
     if (known) return { outcome: 'created', created: known.created };
     const inbox = this.inboxes.get(job.owner) ?? [];
     if (job.input !== undefined && inbox.length >= MAX_INBOX) return { outcome: 'busy' };
-    const { kind, principal, owner, about } = job;
-    this.jobs.set(job.id, {
+    const { id, kind, principal, owner, about } = job;
+    this.jobs.set(id, {
+      id,
       kind,
       principal,
       owner,
@@ -109,7 +115,7 @@ export class MemoryJobStore implements JobStore {
       from: 1,
       snapshot: undefined,
       cancel: undefined,
-      approvals: new Map(),
+      approvals: undefined,
       events: job.events.map((data, i) => ({ seq: i + 1, data })),
     });
     this.running.add(job.id);
@@ -139,13 +145,16 @@ export class MemoryJobStore implements JobStore {
     const fresh = events.filter(({ seq }) => seq > job.last).map(bare);
     job.events.push(...fresh);
     job.last = final.seq;
-    for (const name of asks) if (!job.approvals.has(name)) job.approvals.set(name, undefined);
+    for (const name of asks) {
+      job.approvals ??= new Map();
+      if (!job.approvals.has(name)) job.approvals.set(name, undefined);
+    }
     if (collapse) {
       job.from = collapse.from;
       job.snapshot = collapse.snapshot;
       job.events = job.events.filter(({ seq }) => seq >= collapse.from);
     }
-    if (end) this.finish(id, job, end);
+    if (end) this.finish(job, end);
     this.announce(id, fresh);
     return 'stored';
   }
@@ -160,7 +169,7 @@ export class MemoryJobStore implements JobStore {
       if (job.state !== 'running') return 'fenced';
     }
     const restored: StoredJob = {
-      ...{ owner, kind, principal, about, created, from, snapshot, last, cancel: job?.cancel ?? cancel },
+      ...{ id, owner, kind, principal, about, created, from, snapshot, last, cancel: job?.cancel ?? cancel },
       state: 'running',
       // What others have decided meanwhile holds, whatever the owner knows of it.
       approvals: new Map([...approvals, ...[...(job?.approvals ?? [])].filter(([, decision]) => decision)]),
@@ -168,7 +177,7 @@ export class MemoryJobStore implements JobStore {
     };
     this.jobs.set(id, restored);
     this.running.add(id);
-    if (end) this.finish(id, restored, end);
+    if (end) this.finish(restored, end);
     this.announce(
       id,
       events.filter(({ seq }) => seq > (job?.last ?? 0)),
@@ -189,7 +198,7 @@ export class MemoryJobStore implements JobStore {
     const { kind, principal, owner, about, created, state, last, from, snapshot, cancel, approvals } = job;
     const facts = { id, kind, principal, owner, about, created };
     return {
-      record: { ...facts, state, last, from, snapshot, cancel, approvals: new Map(approvals) },
+      record: { ...facts, state, last, from, snapshot, cancel, approvals: approvals ? new Map(approvals) : NONE },
       events: job.events.filter(({ seq }) => seq > after),
     };
   }
@@ -207,7 +216,7 @@ export class MemoryJobStore implements JobStore {
   async approve(id: string, principal: string | undefined, approval: string, decision: Decision): Promise<Approved> {
     const job = this.jobs.get(id);
     if (job?.state !== 'running' || (principal !== undefined && job.principal !== principal)) return undefined;
-    if (!job.approvals.has(approval)) return undefined;
+    if (!job.approvals?.has(approval)) return undefined;
     const known = job.approvals.get(approval);
     if (known) return known.approved === decision.approved ? 'same' : 'conflict';
     job.approvals.set(approval, decision);
@@ -273,7 +282,7 @@ export class MemoryJobStore implements JobStore {
     job.owner = '';
     job.events.push(...events);
     job.last += events.length;
-    this.finish(id, job, end);
+    this.finish(job, end);
     this.announce(id, events);
     return 'reaped';
   }
@@ -293,26 +302,47 @@ export class MemoryJobStore implements JobStore {
     return false;
   }
 
-  private finish(id: string, job: StoredJob, { state, keepMs, logMs, snapshot }: BatchEnd): void {
+  private finish(job: StoredJob, { state, keepMs, logMs, snapshot }: BatchEnd): void {
     const now = this.clock();
-    this.running.delete(id);
+    this.running.delete(job.id);
     job.state = state;
     job.until = now + keepMs;
     job.logUntil = now + logMs;
     job.whole = snapshot;
-    const bytes = job.events.reduce((sum, { data }) => sum + data.length, JOB_BYTES + (snapshot?.length ?? 0));
-    this.finishedBytes += bytes - (this.finished.get(id) ?? 0);
-    this.finished.set(id, bytes);
-    for (const oldest of this.finished.keys()) {
-      if (this.finishedBytes <= this.maxFinishedBytes) break;
-      this.forget(oldest);
-    }
+    job.bytes = job.events.reduce((sum, { data }) => sum + data.length, JOB_BYTES + (snapshot?.length ?? 0));
+    this.finishedBytes += job.bytes;
+    const queue = this.finished.get(keepMs) ?? new Fifo();
+    this.finished.set(keepMs, queue);
+    queue.push(job);
+    // A few at a time: all at once would hold up everybody for as long as it takes.
+    this.forgetOver(queue, now, 2);
+    while (this.finishedBytes > this.maxFinishedBytes && this.forgetOldest());
   }
 
-  private forget(id: string): void {
-    this.jobs.delete(id);
-    this.finishedBytes -= this.finished.get(id) ?? 0;
-    this.finished.delete(id);
+  /** Jobs whose time is over, at most so many. */
+  private forgetOver(queue: Fifo<StoredJob>, now: number, max = Number.POSITIVE_INFINITY): void {
+    for (let n = 0; n < max && (queue.peek()?.until ?? Number.POSITIVE_INFINITY) <= now; n++) this.forget(queue);
+  }
+
+  /** False: there is none. */
+  private forgetOldest(): boolean {
+    let oldest: Fifo<StoredJob> | undefined;
+    let first = Number.POSITIVE_INFINITY;
+    for (const [keepMs, queue] of this.finished) {
+      const endedAt = (queue.peek()?.until ?? Number.POSITIVE_INFINITY) - keepMs;
+      if (endedAt >= first) continue;
+      first = endedAt;
+      oldest = queue;
+    }
+    if (oldest) this.forget(oldest);
+    return oldest !== undefined;
+  }
+
+  private forget(queue: Fifo<StoredJob>): void {
+    const job = queue.shift();
+    if (!job) return;
+    if (this.jobs.get(job.id) === job) this.jobs.delete(job.id);
+    this.finishedBytes -= job.bytes ?? 0;
   }
 
   private remember(principal: string, name: string, key: RememberedKey): void {
@@ -346,7 +376,10 @@ export class MemoryJobStore implements JobStore {
     const now = this.clock();
     if (now - this.swept < SWEEP_EVERY_MS) return;
     this.swept = now;
-    for (const [id, { until }] of this.jobs) if (until !== undefined && until <= now) this.forget(id);
+    for (const [keepMs, queue] of this.finished) {
+      this.forgetOver(queue, now);
+      if (queue.size === 0) this.finished.delete(keepMs);
+    }
     for (const [principal, keys] of this.keys) {
       for (const [name, { until }] of keys) if (until <= now) keys.delete(name);
       if (keys.size === 0) this.keys.delete(principal);

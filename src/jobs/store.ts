@@ -95,6 +95,8 @@ export interface StoreListener {
  * may be repeated after one without harm.
  */
 export interface JobStore {
+  /** It lives in this process: it costs nothing to ask, and does not lose what it was given. */
+  readonly embedded?: boolean;
   listen(listener: StoreListener): void;
   /** A fresh id that lives where an idempotency key does, so that one step can write both. */
   newId(make: () => string, principal: string, key?: string): string;

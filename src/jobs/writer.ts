@@ -75,7 +75,9 @@ export class JobWriter implements Job {
   /** Resolves when the terminal event is stored, or the job was taken away. */
   readonly settled: Promise<void>;
   private readonly options: WriterOptions;
-  private readonly abort = new AbortController();
+  /** Made when somebody asks for the signal: most work is over before. */
+  private abort: AbortController | undefined;
+  private stopped: Error | undefined;
   private closed = false;
   private waiting: Waiting[] = [];
   private waitingBytes = 0;
@@ -105,6 +107,8 @@ export class JobWriter implements Job {
   }
 
   get signal(): AbortSignal {
+    this.abort ??= new AbortController();
+    if (this.stopped) this.abort.abort(this.stopped);
     return this.abort.signal;
   }
 
@@ -169,13 +173,13 @@ export class JobWriter implements Job {
     const { events, end } = lastWords(this.options.kind, this, this.log(), ending);
     this.ended = end;
     for (const event of events) this.enqueue(event);
-    this.abort.abort(new JobOver(ending.message)); // work that waits for something would not hear of it otherwise
+    this.stopWork(new JobOver(ending.message)); // work that waits for something would not hear of it otherwise
   }
 
   cancel(reason: string): void {
     if (this.over || this.cancelReason !== undefined) return;
     this.cancelReason = reason;
-    this.abort.abort(new JobCancelled(reason));
+    this.stopWork(new JobCancelled(reason));
     const late = setTimeout(() => this.endAs({ cause: 'cancelled', message: reason }), this.options.cancelMs);
     late.unref();
     void this.settled.then(() => clearTimeout(late));
@@ -207,8 +211,13 @@ export class JobWriter implements Job {
   /** Gives up whatever is not stored. */
   close(): void {
     this.closed = true;
-    if (!this.over) this.abort.abort(new JobOver('The gateway has stopped.'));
+    if (!this.over) this.stopWork(new JobOver('The gateway has stopped.'));
     this.settle();
+  }
+
+  private stopWork(reason: Error): void {
+    this.stopped ??= reason;
+    this.abort?.abort(reason);
   }
 
   private log(): JobLog {
@@ -348,7 +357,7 @@ export class JobWriter implements Job {
     this.fenced = true;
     this.waiting = [];
     this.options.observe.fenced(this.kind);
-    this.abort.abort(new JobOver('Another replica has ended the job.'));
+    this.stopWork(new JobOver('Another replica has ended the job.'));
     for (const wanted of this.roomWanted.splice(0)) wanted();
     void this.options.track.follow(this.options.track.last);
     this.settle();

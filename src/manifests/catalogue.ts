@@ -174,6 +174,10 @@ export class Catalogue {
     return [...this.byEndpoint.keys()];
   }
 
+  hasEndpoint(path: string): boolean {
+    return this.byEndpoint.has(path);
+  }
+
   /** What an endpoint's manifests declare, each once. */
   channelsOf(endpoint: string): readonly string[] {
     return [...new Set(this.byEndpoint.get(endpoint))];

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { RequestHandler } from 'express';
+import type { Request, RequestHandler } from 'express';
 import {
   type Bindings,
   type ChildLoggerOptions,
@@ -8,9 +8,8 @@ import {
   type Logger,
   pino,
 } from 'pino';
-import { pinoHttp } from 'pino-http';
 import { prettyLines } from './pretty.ts';
-import { scrub } from './scrub.ts';
+import { isSecretName, scrub } from './scrub.ts';
 
 export interface LoggerOptions {
   readonly level: LevelWithSilent;
@@ -40,9 +39,16 @@ export const makeLogger = ({ level, format, redactUrl, destination }: LoggerOpti
     err: scrub,
   };
   const clean = (record: Record<string, unknown>): Record<string, unknown> => {
-    // What a serializer is about to take apart stays whole: a request leads to half of the process.
-    const rest = Object.entries(record).filter(([key]) => !Object.hasOwn(serializers, key));
-    return { ...record, ...(scrub(Object.fromEntries(rest)) as Record<string, unknown>) };
+    let copy: Record<string, unknown> | undefined;
+    for (const key of Object.keys(record)) {
+      // What a serializer is about to take apart stays whole: a request leads to half of the process.
+      if (Object.hasOwn(serializers, key)) continue;
+      const shown = isSecretName(key) ? '***' : scrub(record[key], 1);
+      if (shown === record[key]) continue;
+      copy ??= { ...record };
+      copy[key] = shown;
+    }
+    return copy ?? record;
   };
   const logger = pino(
     { level, serializers, formatters: { log: clean } },
@@ -71,32 +77,51 @@ export interface RequestLoggerOptions {
   readonly isProbe?: (path: string) => boolean;
 }
 
-/** One line per request when its answer is over, a stream's when the stream is. */
+declare module 'node:http' {
+  interface IncomingMessage {
+    id: string;
+    /** Names the request in every line. */
+    readonly log: Logger;
+  }
+}
+
+/**
+ * One line per request when its answer is over, a stream's when the stream is. It is put together then and not before:
+ * most requests have nothing else to say.
+ */
 export const requestLogger = ({
   logger,
   isProbe = (path) => PROBES.has(path),
 }: RequestLoggerOptions): RequestHandler => {
-  const pathOf = (url: string | undefined): string => (url ?? '').split('?', 1)[0] as string;
-  const log = pinoHttp({
-    logger,
-    wrapSerializers: false, // the serializers of the logger take the request itself
-    quietReqLogger: true, // what handlers log names the request by its id alone
-    genReqId: (req, res) => {
-      const id = requestIdOf(req.headers['x-request-id']);
-      res.setHeader('X-Request-Id', id);
-      return id;
+  const pathOf = (url: string): string => url.split('?', 1)[0] as string;
+  const levelOf = (req: Request, failed: boolean): 'debug' | 'info' | 'warn' | 'error' => {
+    const probe = isProbe(pathOf(req.originalUrl));
+    if (failed) return probe ? 'warn' : 'error'; // to be not ready is no fault
+    return probe ? 'debug' : 'info';
+  };
+  // One function for all: requests that each had their own would all look different to the engine.
+  const log = {
+    configurable: true,
+    get(this: Request): Logger {
+      return logger.child({ requestId: this.id });
     },
-    customAttributeKeys: { reqId: 'requestId', responseTime: 'durationMs' },
-    customLogLevel: (req, res, error) => {
-      const probe = isProbe(pathOf((req as Requested).originalUrl ?? req.url));
-      if (error || res.statusCode >= 500) return probe ? 'warn' : 'error'; // to be not ready is no fault
-      return probe ? 'debug' : 'info';
-    },
-    customSuccessMessage: (_, res) => (res.writableEnded ? 'request completed' : 'request closed'),
-    customErrorMessage: () => 'request failed',
-    // Without an error of its own pino-http makes one up, whose stack says nothing.
-    customErrorObject: (_, res, error, { err, ...rest }: Record<string, unknown>) =>
-      res.err === error || !error.message.startsWith('failed with status code') ? { ...rest, err } : rest,
-  });
-  return (req, res, next) => log(req, res, next);
+  };
+  return (req, res, next) => {
+    const begun = Date.now();
+    const id = requestIdOf(req.headers['x-request-id']);
+    req.id = id;
+    Object.defineProperty(req, 'log', log);
+    res.setHeader('X-Request-Id', id);
+    const over = (err?: Error): void => {
+      res.off('finish', over).off('close', over).off('error', over);
+      const failed = err !== undefined || res.statusCode >= 500;
+      const level = levelOf(req, failed);
+      if (!logger.isLevelEnabled(level)) return;
+      const line = { requestId: id, req, res, durationMs: Date.now() - begun };
+      if (failed) logger[level](err ? { ...line, err } : line, 'request failed');
+      else logger[level](line, res.writableEnded ? 'request completed' : 'request closed');
+    };
+    res.on('finish', over).on('close', over).on('error', over);
+    next();
+  };
 };

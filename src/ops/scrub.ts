@@ -4,6 +4,8 @@ import { SECRET_HEADERS } from '../auth/redact.ts';
 /** Names whose values nobody may read in a log; `rawHeaders` is node's list of names and values. */
 const SECRET_NAMES: ReadonlySet<string> = new Set([...SECRET_HEADERS, 'rawheaders']);
 
+export const isSecretName = (name: string): boolean => SECRET_NAMES.has(name.toLowerCase());
+
 /** Deeper than headers ever are, and an end for whatever goes round in circles. */
 const DEPTH = 5;
 
@@ -16,7 +18,7 @@ export const scrub = (value: unknown, depth = 0): unknown => {
   if (value instanceof Error) return scrub(pino.stdSerializers.err(value), depth); // a copy would lose message and stack
   let copy: Record<string, unknown> | undefined;
   for (const [key, inner] of Object.entries(value)) {
-    const clean = SECRET_NAMES.has(key.toLowerCase()) ? '***' : scrub(inner, depth + 1);
+    const clean = isSecretName(key) ? '***' : scrub(inner, depth + 1);
     if (clean === inner) continue;
     copy ??= { ...value };
     copy[key] = clean;

@@ -80,7 +80,6 @@ export class Connection implements Ticker {
       options.closed('client');
       return;
     }
-    res.flushHeaders();
     const begin = (): void => {
       // `req.socket` may belong to another response by now; only the response's own counts.
       const { socket } = res;
@@ -90,10 +89,15 @@ export class Connection implements Ticker {
       }
       opened(new Connection(res, socket, options));
     };
-    if (res.socket) {
+    const { socket } = res;
+    if (socket) {
+      socket.cork(); // the headers leave together with what is there to be said at once
+      res.flushHeaders();
       begin();
+      socket.uncork();
       return;
     }
+    res.flushHeaders();
     const gone = (): void => options.closed('client');
     res.once('close', gone);
     res.once('socket', () => {
@@ -132,6 +136,15 @@ export class Connection implements Ticker {
   private setTimer(nowMs: number): void {
     const next = this.blockedSince === undefined ? this.beatAt : this.blockedSince + this.options.slowMs;
     this.options.wheel.set(this, (Math.min(next, this.options.expiresAt) - nowMs) / 1_000);
+  }
+
+  /** The last bytes, and the end behind them in the same write. False: it did not all leave, and has not ended. */
+  finish(bytes: Buffer): boolean {
+    this.socket.cork();
+    const left = this.write(bytes);
+    if (left) this.end('finished');
+    this.socket.uncork();
+    return left;
   }
 
   /** Ends the stream in order; `last` is written before. */

@@ -1,11 +1,9 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { NewEvent } from './log.ts';
 
-const sha256 = (...parts: string[]): string => {
-  const hash = createHash('sha256');
-  for (const part of parts) hash.update(`${Buffer.byteLength(part)}:`).update(part); // lengths keep ('a','bc') and ('ab','c') apart
-  return hash.digest('base64url');
-};
+/** Lengths keep ('a','bc') and ('ab','c') apart. */
+const sha256 = (...parts: string[]): string =>
+  hash('sha256', parts.map((part) => `${Buffer.byteLength(part)}:${part}`).join(''), 'base64url');
 
 /** What an idempotency key was used for: equal for equal events in equal order only. */
 export const fingerprint = (events: readonly NewEvent[]): string =>

@@ -51,6 +51,47 @@ describe('jobs in memory', () => {
     expect(kept.map((page) => page !== undefined)).toEqual([false, false, false, false, true, true, true, true]);
   });
 
+  it('are not held beside the store once they are over and nobody reads them', async () => {
+    await place.clear();
+    const kind = testKind({ keepMs: 30_000 });
+    const replica = await place.replica({ kinds: [kind], times: { lingerMs: 3_600_000 } });
+    const { id } = await replica.jobs.start({ kind, principal: 'ann' }, (job) => job.end('completed', 'end'));
+    const whole = await follow(replica, id);
+    await eventually(() => whole.ended !== undefined);
+    whole.close();
+    const again = await follow(replica, id);
+    await eventually(() => again.ended !== undefined);
+    expect(again.seen).toEqual(['end']);
+    again.close();
+    now += 30_000;
+    expect(await replica.jobs.attach(id, { after: 0 })).toBeUndefined();
+  });
+
+  it('leave in their order, whatever others of their time are kept for', async () => {
+    let time = 0;
+    const store = new MemoryJobStore({ now: () => time, maxFinishedBytes: 3_500 });
+    const finish = async (id: string, keepMs: number): Promise<void> => {
+      const job = { id, owner: 'me', kind: 'test', principal: 'ann', about: '', created: 0 };
+      await store.create({ ...job, events: [] });
+      const end = { state: 'completed', keepMs, logMs: keepMs, snapshot: undefined } as const;
+      await store.append(job, { events: [{ seq: 1, data: 'x', end: 'completed' }], asks: [], end });
+    };
+    const kept = async (): Promise<boolean[]> =>
+      Promise.all(['long', 'short', 'later'].map(async (id) => (await store.read(id, 0)) !== undefined));
+    await finish('long', 100_000);
+    await finish('short', 1_000);
+    time = 500;
+    await finish('later', 1_000);
+    time = 1_000;
+    expect(await kept()).toEqual([true, false, true]);
+    time = 70_000; // everything that is over has been thrown away by now
+    expect(await kept()).toEqual([true, false, false]);
+    await finish('newest', 100_000); // and leaves its room to others
+    expect(await kept()).toEqual([true, false, false]);
+    time = 100_000;
+    expect(await kept()).toEqual([false, false, false]);
+  });
+
   it('forget idempotency keys after a day', async () => {
     await place.clear();
     const kind = testKind();

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Response } from 'express';
 import type { SessionDirectory } from '../../environments/directory.ts';
 import type { Session } from '../../environments/session.ts';
@@ -67,14 +67,12 @@ const GONE = 'The result of this call is no longer kept.';
 const HEADERS = { 'X-Sluice-Idempotency': 'honoured' };
 
 const fingerprintOf = ({ name, input }: Pick<WantedCall, 'name' | 'input'>): string =>
-  createHash('sha256')
-    .update(`${name}\n${JSON.stringify(input)}`)
-    .digest('base64url');
+  hash('sha256', `${name}\n${JSON.stringify(input)}`, 'base64url');
 
 /** What calls are kept under: those of an earlier session with the same id are not this one's. */
 const episodeKey = ({ principal, sid }: WantedCall, whereabouts: Whereabouts): string => {
-  const { episodeId } = whereabouts.where === 'here' ? whereabouts.session : whereabouts;
-  return `${sessionKey(principal, sid)}.${episodeId}`;
+  if (whereabouts.where === 'here') return `${whereabouts.session.key}.${whereabouts.session.episodeId}`;
+  return `${sessionKey(principal, sid)}.${whereabouts.episodeId}`;
 };
 
 /** Calls of tools, as jobs of the replica on which their session lives. */

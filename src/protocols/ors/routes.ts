@@ -135,6 +135,23 @@ export const orsRoutes = (options: OrsOptions): Router => {
   };
   const body = jsonBody(BODY_BYTES);
 
+  const both = (path: string): string[] => [`/${path}`, `/:env/${path}`];
+  const get = (path: string, ...handlers: RequestHandler[]): void => {
+    router.get(both(path), admitted, inEnvironment, ...handlers);
+  };
+  const post = (path: string, ...handlers: RequestHandler[]): void => {
+    router.post(both(path), admitted, inEnvironment, ...handlers);
+  };
+  // Before the others: nothing is asked for nearly as often.
+  post('call', withSid, inSession, body, async (req, res) => {
+    const { caller, sid, whereabouts } = localsOf(res);
+    const { name, input, task_id: taskId } = callBody(req.body);
+    const idempotencyKey = keyOf(req);
+    const wanted = { ...caller, sid, name, input, ...(idempotencyKey !== undefined && { idempotencyKey }) };
+    if (taskId == null) await calls.start(wanted, whereabouts, res);
+    else await calls.again(wanted, whereabouts, taskId, res);
+  });
+
   router.get('/list_environments', admitted, (_req, res) => {
     res.json(hosted.map(({ environment }) => environment.name));
   });
@@ -200,13 +217,6 @@ export const orsRoutes = (options: OrsOptions): Router => {
       res.json(await found(environment, env, req.body));
     };
 
-  const both = (path: string): string[] => [`/${path}`, `/:env/${path}`];
-  const get = (path: string, ...handlers: RequestHandler[]): void => {
-    router.get(both(path), admitted, inEnvironment, ...handlers);
-  };
-  const post = (path: string, ...handlers: RequestHandler[]): void => {
-    router.post(both(path), admitted, inEnvironment, ...handlers);
-  };
   get(
     'tools',
     discovered(async (environment) => ({ tools: await environment.tools() })),
@@ -252,15 +262,6 @@ export const orsRoutes = (options: OrsOptions): Router => {
   );
   get('task_tools', withSid, inSession, asked('tools'));
   get('prompt', withSid, inSession, asked('prompt'));
-  post('call', withSid, inSession, body, async (req, res) => {
-    const { caller, sid, whereabouts } = localsOf(res);
-    const { name, input, task_id: taskId } = callBody(req.body);
-    const idempotencyKey = keyOf(req);
-    const wanted = { ...caller, sid, name, input, ...(idempotencyKey !== undefined && { idempotencyKey }) };
-    if (taskId == null) await calls.start(wanted, whereabouts, res);
-    else await calls.again(wanted, whereabouts, taskId, res);
-  });
-
   const alone = [...ROOT_PATHS, ...ENVIRONMENT_PATHS.get, ...ENVIRONMENT_PATHS.post].map((path) => `/${path}`);
   const missing = notFoundAs(orsShape);
   router.use(alone, missing);

@@ -120,7 +120,7 @@ export const ossaRoutes = (options: OssaOptions): Router => {
   router.post(EVENTS, knownFirst, parse, publishAt);
 
   // The manifests' own endpoints come and go with them.
-  const isOwn = (req: Request): boolean => options.catalogue().endpoints().includes(req.path);
+  const isOwn = (req: Request): boolean => options.catalogue().hasEndpoint(req.path);
   router.use((req, res, next) => (req.method === 'GET' && isOwn(req) ? follow(req, res, req.path) : next()));
   router.post(/.*/, (req, _, next) => next(isOwn(req) ? undefined : 'router'), knownFirst, parse, publishAt);
   return router;
