@@ -47,6 +47,11 @@ export class Script {
     });
   }
 
+  /** What it reads on standard input. */
+  tell(line: string): void {
+    this.child.stdin?.write(`${line}\n`);
+  }
+
   async stop(): Promise<void> {
     this.child.kill('SIGKILL');
     await this.ended;
