@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { fencesIn } from '../support/fences.ts';
 import { type OrsSite, startOrs } from '../support/ors-site.ts';
+import { TcpProxy } from '../support/proxy.ts';
 import { Script } from '../support/script.ts';
 
 const SAMPLES = fencesIn(join(__dirname, '../fixtures/seeds/ors-clients.md'));
@@ -119,6 +120,21 @@ describe('the clients of the ORS page about SSE', () => {
       const { stdout } = await call('throw', {});
       expect(stdout).toMatch(new RegExp(`^${TASK}event: error\ndata: kaputt\n\n$`));
     });
+  });
+
+  it('httpx, sent again by somebody who lost the connection and has kept no task_id: the tool runs once', async () => {
+    const before = site.waits;
+    const proxy = await TcpProxy.start(site.port);
+    const input = JSON.stringify({ ms: 300, text: 'the same' });
+    const call = (): ReturnType<typeof run> =>
+      run(new Script({ 'sample.py': PYTHON }, 'sample.py', [proxy.url, sid, 'wait', input]));
+    const cut = proxy.cutAfter(100); // within the headers
+    const lost = call();
+    await cut;
+    expect((await lost).code).toBe(3);
+    expect(JSON.parse((await call()).stdout)).toEqual(outputOf('the same', null, false));
+    expect(site.waits - before).toBe(1);
+    await proxy.stop();
   });
 
   it('Reconnect with Task ID: the call is not made again, and its result is all there', async () => {

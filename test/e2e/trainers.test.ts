@@ -39,12 +39,17 @@ def say(what):
 
 with ors.Session(url, "gsm8k", {"split": "train", "index": 0}) as session:
     say(lambda: session.call("throw", {}))
+    say(lambda: session.call("throw", {"message": " two \\n\\u2028 lines "}))
     say(lambda: session.call("fail", {}))
     say(lambda: session.call("nothing", {}))
     say(lambda: session.call("submit", {}))
-    httpx.post(url + "/delete", headers={"X-Session-ID": session.http.headers["X-Session-ID"]})
+    gone = session.http.headers["X-Session-ID"]
+    httpx.post(url + "/delete", headers={"X-Session-ID": gone})
     say(lambda: session.call("submit", {"answer": 42}))
     say(session.prompt)
+    session.http.headers["X-Session-ID"] = "never seen"
+    say(session.prompt)
+    session.http.headers["X-Session-ID"] = gone
 with ors.Session(url, "gsm8k", {"task_spec": {"broken": True}}) as session:
     say(session.prompt)
 say(lambda: ors.Session(url, "nowhere", {"split": "train", "index": 0}))
@@ -58,11 +63,12 @@ say(lambda: ors.Session("http://127.0.0.1:9", "gsm8k", {}, patience=0.5))
 import * as ors from './ors.mjs';
 
 const url = process.argv[2];
-const sids = [];
+let sid; // of the last request
+let other; // instead of it
 const real = globalThis.fetch;
 globalThis.fetch = (address, init) => {
-  if (init?.headers?.['X-Session-ID']) sids.push(init.headers['X-Session-ID']);
-  return real(address, init);
+  sid = init.headers['X-Session-ID'];
+  return real(address, { ...init, headers: { ...init.headers, ...(other && { 'X-Session-ID': other }) } });
 };
 const say = (what) =>
   what().then(
@@ -76,12 +82,16 @@ const open = (task = { split: 'train', index: 0 }, options = {}) => ors.Session.
 
 let session = await open();
 await say(() => session.call('throw', {}));
+await say(() => session.call('throw', { message: ' two \\n\\u2028 lines ' }));
 await say(() => session.call('fail', {}));
 await say(() => session.call('nothing', {}));
 await say(() => session.call('submit', {}));
-await real(url + '/delete', { method: 'POST', headers: { 'X-Session-ID': sids.at(-1) } });
+await real(url + '/delete', { method: 'POST', headers: { 'X-Session-ID': sid } });
 await say(() => session.call('submit', { answer: 42 }));
 await say(() => session.prompt());
+other = 'never seen';
+await say(() => session.prompt());
+other = undefined;
 await session.close();
 session = await open({ task_spec: { broken: true } });
 await say(() => session.prompt());
@@ -221,11 +231,13 @@ describe('the clients of the page for trainers', () => {
       const lines = script.stdout.split('\n').slice(0, -1);
       expect(lines.map((line) => JSON.parse(line) as unknown)).toEqual([
         ['ToolFailed', null, 'kaputt'],
+        ['ToolFailed', null, ' two \n\u2028 lines '],
         ['ModelMistake', null, 'Invalid answer format'],
         ['ModelMistake', 'not_found', `'nothing' is not a valid tool`],
         ['ModelMistake', 'input_validation', expect.stringMatching(/^Tool input validation error: /)],
         ['SessionGone', null, '{"detail":"Session deleted"}'],
         ['SessionGone', null, '{"detail":"Session deleted"}'],
+        ['SessionGone', null, '{"detail":"Active environment not found"}'],
         ['EnvironmentFailed', null, '500: {"detail":"Setup failed: no such machine"}'],
         ['Refused', null, `404: {"detail":"unknown environment 'nowhere'"}`],
         ['Unavailable', null, 'The gateway has no room, or is away.'],

@@ -35,7 +35,7 @@ export default defineEnvironment({
     },
     { name: 'repeat', description: 'Repeats a text.', run: ({ text, times }) => text.repeat(times) },
     { name: 'fail', description: 'Did not work.', run: () => fail('Invalid answer format') },
-    { name: 'throw', description: 'Breaks.', run: () => { throw new Error('kaputt'); } },
+    { name: 'throw', description: 'Breaks.', run: ({ message = 'kaputt' }) => { throw new Error(message); } },
     {
       name: 'wait',
       description: 'Takes its time.',
