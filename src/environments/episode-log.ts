@@ -62,10 +62,9 @@ export class EpisodeLog {
   }
 
   ended(session: Session, stop: EndedSession): void {
-    const { calls, rewarded, rewardSum, finished, createdAt, state } = session;
-    const failed = state === 'failed';
+    const { calls, rewarded, rewardSum, finished, createdAt, setupFailure } = session;
     this.put('end', session, {
-      stop: failed ? 'setup_failed' : stop,
+      stop: setupFailure === undefined ? stop : 'setup_failed',
       finished,
       calls,
       rewarded,

@@ -17,7 +17,10 @@ export interface JobStreamOptions {
   readonly expiresAt: number;
   /** The position that the client gave, as it gave it. */
   readonly lastEventId?: string;
-  /** One frame per write and one write per turn of the event loop, for clients that take a read for a frame. */
+  /**
+   * One frame per write and one write per turn of the event loop, and no faster than a client reads: some take what one
+   * read brings for whole frames, and a read ends in the middle of one as soon as 64 KiB wait for it.
+   */
   readonly frameByFrame?: boolean;
   /** How long the stream stays open behind the terminal event, for the client to close it. */
   readonly lingerMs?: number;
@@ -28,6 +31,10 @@ export interface JobStreamOptions {
 /** Events that leave in one write. */
 const AT_ONCE = 256;
 
+/** What may leave frame by frame without a pause, and what may be added to it in a millisecond. */
+const BURST_BYTES = 16 * 1024;
+const BYTES_PER_MS = 4 * 1024;
+
 /** A connection that follows one job. */
 export class JobStream {
   private readonly options: JobStreamOptions;
@@ -37,6 +44,8 @@ export class JobStream {
   private missing = false;
   private blocked = false;
   private turnComes = false;
+  private credit = BURST_BYTES;
+  private creditAt = 0;
   private lingering: NodeJS.Timeout | undefined;
   private over = false;
 
@@ -91,10 +100,12 @@ export class JobStream {
     while (this.step()) {
       if (!frameByFrame) continue;
       this.turnComes = true;
-      setImmediate(() => {
+      const goOn = (): void => {
         this.turnComes = false;
         this.pump();
-      });
+      };
+      if (this.credit > 0) setImmediate(goOn);
+      else setTimeout(goOn, 1);
       return;
     }
   }
@@ -130,6 +141,13 @@ export class JobStream {
   }
 
   private write(bytes: Buffer): boolean {
+    if (this.options.frameByFrame) {
+      const now = performance.now();
+      // A longer pause brings no more: who shares the machine with a gateway that was held up was held up too.
+      const earned = Math.min(1, now - this.creditAt) * BYTES_PER_MS;
+      this.credit = Math.min(BURST_BYTES, this.credit + earned) - bytes.length;
+      this.creditAt = now;
+    }
     this.blocked = !(this.connection?.write(bytes) ?? false);
     return !this.blocked;
   }
