@@ -25,7 +25,7 @@ export class Script {
       cwd: directory.path,
       env: {
         PATH: process.env.PATH,
-        PYTHONPATH: process.env.SLUICE_TEST_PYTHONPATH,
+        PYTHONPATH: join(__dirname, 'python'),
         PYTHONDONTWRITEBYTECODE: '1',
         ...env,
       },
