@@ -41,11 +41,7 @@ export const makeApp = ({ trustProxy, before, ops, auth, agents, ossa, isEndpoin
     next();
   });
 
-  // A call of ORS is none of the business of the groups before it, and there are many: one look instead of all their routes.
   const ahead = express.Router();
-  ahead.use(({ path }, _res, next) =>
-    next(BEGINNINGS.has(beginningOf(path)) || isEndpoint(path) ? undefined : 'router'),
-  );
   const closed = (paths: readonly string[], shape: Shape): void => {
     ahead.use([...paths], notFoundAs(shape), errorsAs(shape));
   };
@@ -56,7 +52,12 @@ export const makeApp = ({ trustProxy, before, ops, auth, agents, ossa, isEndpoin
   closed(RESPONSES, openaiShape);
   ahead.use(...ossa);
   closed(OSSA, ossaShape);
-  app.use(ahead);
+  // A call of ORS is none of the business of the groups before it, and there are many: one look instead of all their routes.
+  // Not `next('router')` within: Express would put everything behind it off to the next turn of the event loop.
+  app.use((req, res, next) => {
+    if (BEGINNINGS.has(beginningOf(req.path)) || isEndpoint(req.path)) ahead(req, res, next);
+    else next();
+  });
   app.use(ors.prefix, ors.router);
   if (ors.prefix !== '/') app.use(ors.prefix, notFoundAs(orsShape), errorsAs(orsShape));
   app.use(notFoundAs(ossaShape), errorsAs(ossaShape));

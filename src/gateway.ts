@@ -20,6 +20,7 @@ import { Tickets } from './auth/tickets.ts';
 import { mintToken } from './auth/token.ts';
 import { Verifier } from './auth/verifier.ts';
 import type { Config } from './config/config.ts';
+import { ConfigError } from './config/config-error.ts';
 import { redisSettings } from './config/redis.ts';
 import { corsFor } from './cors.ts';
 import { EpisodeLog, linesToFile, linesToRedis } from './environments/episode-log.ts';
@@ -40,6 +41,7 @@ import type { Catalogue } from './manifests/catalogue.ts';
 import type { Manifests } from './manifests/manifests.ts';
 import { serversOf } from './manifests/mcp-servers.ts';
 import { openManifests } from './manifests/open-manifests.ts';
+import { claimsPath } from './manifests/reserved.ts';
 import type { Models } from './models/models.ts';
 import { openModels } from './models/open-models.ts';
 import { requestLogger } from './ops/logging.ts';
@@ -365,36 +367,45 @@ export class Gateway {
     this.server.requestTimeout = 60_000; // of the request itself; a stream's answer may last for ever
   }
 
-  /** Throws a `ConfigError` when what the settings name cannot be used. */
+  /** Throws a `ConfigError` when what the settings name cannot be used; nothing is left running then. */
   static async open({ config, logger, load }: GatewayOptions): Promise<Gateway> {
     const metrics = new Metrics();
-    const models = openModels({ settings: config, env: process.env, observe: metrics.models });
-    const toolbox = await Toolbox.open({
-      settings: config,
-      env: process.env,
-      observe: metrics.tools,
-      ...(load && { load }),
-      warn: (message) => logger.warn(message),
-      note: (server, line) => logger.debug({ server }, line),
-      mcpState: ({ name, state, lastError }) => {
-        if (state === 'ready') logger.info({ server: name }, 'An MCP server is ready.');
-        else if (state === 'failed') logger.warn({ server: name, reason: lastError }, 'An MCP server does not start.');
-      },
-    });
-    const hosted = await openEnvironments({
-      settings: config,
-      env: process.env,
-      ...(load && { load }),
-      warn: (message) => logger.warn(message),
-      note: (server, line) => logger.debug({ server }, line),
-    });
-    const names = hosted.map(({ environment }) => environment.name);
-    const manifests = await openManifests(
-      config,
-      logger,
-      config.ors.prefix === '/' ? names : [config.ors.prefix.split('/')[1] as string],
-    );
-    return new Gateway({ config, logger, metrics, toolbox, models, manifests, hosted });
+    const warn = (message: string): void => logger.warn(message);
+    const note = (server: string, line: string): void => logger.debug({ server }, line);
+    const opened: { close(): void | Promise<void> }[] = [];
+    const keep = <T extends { close(): void | Promise<void> }>(part: T): T => {
+      opened.push(part);
+      return part;
+    };
+    try {
+      const models = keep(openModels({ settings: config, env: process.env, observe: metrics.models }));
+      const hosted = await openEnvironments({ settings: config, env: process.env, ...(load && { load }), warn, note });
+      for (const { environment } of hosted) keep(environment);
+      const taken = config.ors.prefix === '/' ? hosted.map(({ environment }) => environment.name) : [];
+      const prefix = config.ors.prefix.split('/')[1] as string;
+      const manifests = keep(await openManifests(config, logger, prefix === '' ? taken : [prefix]));
+      const clashes = taken.filter((name) => claimsPath(manifests.findings, name));
+      if (clashes.length > 0) {
+        throw new ConfigError(
+          clashes.map(
+            (name) => `ors.environments: no environment can be called ${name}, which is a manifest's endpoint.`,
+          ),
+        );
+      }
+      const toolbox = await Toolbox.open({
+        ...{ settings: config, env: process.env, observe: metrics.tools, warn, note },
+        ...(load && { load }),
+        mcpState: ({ name, state, lastError }) => {
+          if (state === 'ready') logger.info({ server: name }, 'An MCP server is ready.');
+          else if (state === 'failed')
+            logger.warn({ server: name, reason: lastError }, 'An MCP server does not start.');
+        },
+      });
+      return new Gateway({ config, logger, metrics, toolbox, models, manifests, hosted });
+    } catch (error) {
+      for (const part of opened) await part.close();
+      throw error;
+    }
   }
 
   /** Reads again what may have changed: manifests, the files of MCP servers and of tools. */

@@ -1,3 +1,5 @@
+import type { Finding } from './finding.ts';
+
 /** What manifests must leave to the gateway. */
 export interface Reserved {
   /** First segments of paths, in lower case: the gateway's routes and the names of ORS environments. */
@@ -27,6 +29,14 @@ export const EVENTS = '/events';
 const PATH = /^(?:\/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+$/;
 const LONGEST_PATH = 255;
 
+const liesUnder = (segment: string): string => `must not lie under /${segment}, which the gateway serves itself`;
+
+/** Whether a manifest was refused because its endpoint is just the path of a segment, and not only something under it. */
+export const claimsPath = (findings: readonly Finding[], segment: string): boolean => {
+  const told = `${liesUnder(segment)}; it is "/${segment}".`.toLowerCase();
+  return findings.some(({ message }) => message.toLowerCase().includes(told));
+};
+
 /** What is wrong with an endpoint, as a sentence goes on after its name; undefined if nothing is. */
 export const endpointFault = (endpoint: string, { segments }: Reserved): string | undefined => {
   if (!endpoint.startsWith('/')) return 'must be an absolute path that begins with "/"';
@@ -38,7 +48,7 @@ export const endpointFault = (endpoint: string, { segments }: Reserved): string 
   if (endpoint === EVENTS) return undefined;
   const first = (endpoint.split('/')[1] as string).toLowerCase();
   for (const segment of segments) {
-    if (segment.toLowerCase() === first) return `must not lie under /${segment}, which the gateway serves itself`;
+    if (segment.toLowerCase() === first) return liesUnder(segment);
   }
   return undefined;
 };

@@ -194,16 +194,26 @@ spec:
   });
   afterEach(() => directory.remove());
 
-  it.each(['/lab', '/lab/stream', '/LAB/stream'])('is told, and the environment is served: %s', async (endpoint) => {
+  it.each(['/lab', '/LAB'])('keeps the gateway from starting: %s', async (endpoint) => {
     directory.write('writer.ossa.yaml', agent(endpoint));
-    const running = await startHosting([lab()], { env: { SLUICE_MANIFESTS: directory.path } });
-    expect(errors(running)).toEqual([
-      expect.stringContaining('must not lie under /lab, which the gateway serves itself'),
-    ]);
-    expect(keysOf(await send(running, 'GET', endpoint))).toEqual(KEYS.ors);
-    expect((await send(running, 'GET', '/lab/tools')).status).toBe(200);
-    await running.stop();
+    await expect(startHosting([lab()], { env: { SLUICE_MANIFESTS: directory.path } })).rejects.toThrow(
+      "ors.environments: no environment can be called lab, which is a manifest's endpoint.",
+    );
   });
+
+  it.each(['/lab/stream', '/LAB/stream'])(
+    'only in part is told, and the environment is served: %s',
+    async (endpoint) => {
+      directory.write('writer.ossa.yaml', agent(endpoint));
+      const running = await startHosting([lab()], { env: { SLUICE_MANIFESTS: directory.path } });
+      expect(errors(running)).toEqual([
+        expect.stringContaining('must not lie under /lab, which the gateway serves itself'),
+      ]);
+      expect(keysOf(await send(running, 'GET', endpoint))).toEqual(KEYS.ors);
+      expect((await send(running, 'GET', '/lab/tools')).status).toBe(200);
+      await running.stop();
+    },
+  );
 
   it('is told after a reload too, and served as it was before', async () => {
     directory.write('writer.ossa.yaml', agent('/labs'));

@@ -70,7 +70,7 @@ const siteWith = (name: string, replicas: 1 | 2): Site => {
     const closed = gateways.map(({ gateway }) =>
       gateway.metrics.registry.getSingleMetric('sluice_streams_closed_total'),
     );
-    const values = (await Promise.all(closed.map((one) => one?.get()))).flatMap((one) => one?.values ?? []);
+    const values = (await Promise.all(closed.map(async (one) => one?.get()))).flatMap((one) => one?.values ?? []);
     return values.filter(({ labels }) => labels.reason === 'client').reduce((sum, { value }) => sum + value, 0);
   };
   return {
