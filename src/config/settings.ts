@@ -320,6 +320,11 @@ export const SETTINGS = {
     zero: 'no limit',
     describe: 'Sessions of one principal over all replicas.',
   }),
+  'ors.buildSha': text({
+    ...anyText,
+    default: 'unknown',
+    describe: 'What /version gives as build_sha: the commit of a build, for trainers that write it down.',
+  }),
   'ors.episodeLog': text({
     expects: 'the name of a file, or redis',
     schema: { maxLength: 4096 },

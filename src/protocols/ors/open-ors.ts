@@ -97,7 +97,7 @@ export const openOrs = (parts: OrsParts): Ors => {
     open: ors.public,
     checkEnv: ors.checkEnv,
     version: parts.version,
-    buildSha: process.env.SLUICE_BUILD_SHA ?? 'unknown',
+    buildSha: ors.buildSha,
   });
   return {
     router,
