@@ -20,8 +20,9 @@ import {
   type WholeJob,
 } from './store.ts';
 
-interface StoredJob extends JobFacts {
+interface StoredJob extends Omit<JobFacts, 'about'> {
   owner: string;
+  about: string;
   state: JobState;
   last: number;
   from: number;
@@ -29,12 +30,14 @@ interface StoredJob extends JobFacts {
   cancel: string | undefined;
   approvals: Map<string, Decision | undefined> | undefined;
   events: JobEvent[];
-  /** Once it is over. */
-  bytes?: number;
-  logUntil?: number;
-  until?: number;
-  whole?: string | undefined;
+  /** Once it is over. They are there from the beginning: what is added later costs an object of its own. */
+  bytes: number | undefined;
+  logUntil: number | undefined;
+  until: number | undefined;
+  whole: string | undefined;
 }
+
+const NOT_OVER = { bytes: undefined, logUntil: undefined, until: undefined, whole: undefined };
 
 interface RememberedKey {
   readonly id: string;
@@ -54,6 +57,15 @@ export interface MemoryJobStoreOptions {
   readonly now?: () => number;
   readonly maxFinishedBytes?: number;
 }
+
+/** Longer ones are not worth the copy. */
+const FLAT_LENGTH = 4_096;
+
+/**
+ * A text as one piece. The engine keeps what was put together from pieces as a tree of them, for as long as nobody reads
+ * it: an id of 36 characters takes half a kilobyte then, and there may be hundreds of thousands of jobs.
+ */
+const flat = (text: string): string => (text.length > FLAT_LENGTH ? text : Buffer.from(text).toString());
 
 /** Only what is stored: what a writer hands over also holds the bytes that streams were given, and would for as long. */
 const bare = ({ seq, data, end }: JobEvent): JobEvent => (end ? { seq, data, end } : { seq, data });
@@ -88,7 +100,7 @@ export class MemoryJobStore implements JobStore {
   }
 
   newId(make: () => string): string {
-    return make();
+    return flat(make());
   }
 
   async create(job: NewJob): Promise<Created> {
@@ -117,6 +129,10 @@ export class MemoryJobStore implements JobStore {
       cancel: undefined,
       approvals: undefined,
       events: job.events.map((data, i) => ({ seq: i + 1, data })),
+      bytes: undefined,
+      logUntil: undefined,
+      until: undefined,
+      whole: undefined,
     });
     this.running.add(job.id);
     if (key) this.remember(principal, key.key, { id: job.id, fingerprint: key.fingerprint, until: now + key.keepMs });
@@ -170,6 +186,7 @@ export class MemoryJobStore implements JobStore {
     }
     const restored: StoredJob = {
       ...{ id, owner, kind, principal, about, created, from, snapshot, last, cancel: job?.cancel ?? cancel },
+      ...NOT_OVER,
       state: 'running',
       // What others have decided meanwhile holds, whatever the owner knows of it.
       approvals: new Map([...approvals, ...[...(job?.approvals ?? [])].filter(([, decision]) => decision)]),
@@ -309,6 +326,9 @@ export class MemoryJobStore implements JobStore {
     job.until = now + keepMs;
     job.logUntil = now + logMs;
     job.whole = snapshot;
+    // It may be kept for long: without the room that a growing list has, and its texts in one piece.
+    job.about = flat(job.about);
+    job.events = job.events.map((event) => ({ ...event, data: flat(event.data) }));
     job.bytes = job.events.reduce((sum, { data }) => sum + data.length, JOB_BYTES + (snapshot?.length ?? 0));
     this.finishedBytes += job.bytes;
     const queue = this.finished.get(keepMs) ?? new Fifo();
