@@ -2,6 +2,7 @@ import type { Config } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
 import type { EnvironmentSettings } from '../config/structures.ts';
 import { RESERVED } from '../manifests/reserved.ts';
+import { messageOf } from '../tools/message-of.ts';
 import type { ImportModule } from '../tools/module/tool-module.ts';
 import type { Environment } from './environment.ts';
 import { McpEnvironment } from './mcp/mcp-environment.ts';
@@ -20,8 +21,6 @@ export interface OpenEnvironmentsOptions {
 }
 
 const MAX_OUTPUT_BYTES = 16 * 1024 * 1024;
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 const openOne = async (
   settings: EnvironmentSettings,

@@ -1,3 +1,4 @@
+import { messageOf } from '../tools/message-of.ts';
 import type { JsonObject } from '../tools/tool.ts';
 import { blocksOf, type GivenBlock } from './blocks.ts';
 import { EnvironmentError, type ToolOutput } from './environment.ts';
@@ -53,7 +54,7 @@ export const outputOf = (tool: string, answer: unknown): ToolOutput => {
     if (!isObject(answer)) throw new Error(`it must be text or an object, not ${kindOf(answer)}`);
     return given(answer);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     throw new EnvironmentError('failed', `The answer of the tool ${tool} cannot be used: ${reason}.`);
   }
 };

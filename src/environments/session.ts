@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { aborted } from '../jobs/aborted.ts';
+import { messageOf } from '../tools/message-of.ts';
 import { concealedError } from './concealed-error.ts';
 import type { EndedSession } from './directory.ts';
 import {
@@ -55,8 +56,6 @@ export interface SessionOptions extends EpisodeRequest {
 
 /** How long calls that were told to stop, or a setup, hold up the teardown. */
 const STOP_MS = 5_000;
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /**
  * One episode on this replica, from its setup to its teardown. Requests wait for the setup; the teardown happens exactly

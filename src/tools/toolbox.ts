@@ -4,6 +4,7 @@ import { httpTool } from './http/http-tool.ts';
 import { type McpServerConfig, parseMcpServers, readMcpServers } from './mcp/config.ts';
 import type { McpServerState } from './mcp/mcp-server.ts';
 import { McpServers } from './mcp/mcp-servers.ts';
+import { messageOf } from './message-of.ts';
 import { makeOwnNameKnown } from './module/own-name.ts';
 import { type ImportModule, loadToolModule } from './module/tool-module.ts';
 import { fill } from './placeholders.ts';
@@ -24,8 +25,6 @@ export interface ToolboxOptions {
 
 /** What modules of operators mean by the name of this package. */
 const OWN_ENTRY = new URL('../index.js', import.meta.url).href;
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** Every tool of the settings, in one registry. */
 export class Toolbox {

@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
+import { messageOf } from '../../tools/message-of.ts';
 import { makeOwnNameKnown } from '../../tools/module/own-name.ts';
 import { type ImportModule, importModule } from '../../tools/module/tool-module.ts';
 import type { JsonObject } from '../../tools/tool.ts';
@@ -9,8 +10,6 @@ import { checkedFinished, checkedReward, type Judge, NOTHING, unjudged, type Ver
 
 /** What modules of operators mean by the name of this package. */
 const OWN_ENTRY = new URL('../../index.js', import.meta.url).href;
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 const metadataOf = (metadata: unknown): JsonObject | null => {
   if (metadata === undefined || metadata === null) return null;

@@ -2,7 +2,7 @@ import type { McpEnvironmentSettings } from '../../config/structures.ts';
 import { Expression, type Variables } from '../../manifests/expression.ts';
 import type { JsonObject, ToolResult } from '../../tools/tool.ts';
 import { EnvironmentError } from '../environment.ts';
-import { textOf } from './blocks.ts';
+import { textOfResult } from '../tool-result.ts';
 
 /** A call that has been carried out. */
 export interface JudgedCall {
@@ -93,7 +93,7 @@ export const expressionJudge = ({ reward, finished }: Pick<McpEnvironmentSetting
       rule !== undefined && (!failed || rule.mentions('failed'));
     const context = {
       ...{ tool, input, task, failed, none: null },
-      output: textOf(result),
+      output: textOfResult(result),
       structured: result.structured ?? null,
       calls: BigInt(calls),
     };

@@ -1,3 +1,4 @@
+import { messageOf } from '../../tools/message-of.ts';
 import { makeOwnNameKnown } from '../../tools/module/own-name.ts';
 import { exportsOf, type ImportModule } from '../../tools/module/tool-module.ts';
 import type { Environment } from '../environment.ts';
@@ -26,7 +27,7 @@ export const loadEnvironmentModule = async (
     if (twice) throw new Error(`It has two environments called ${twice.name}.`);
     return environments;
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     throw new Error(`The environments of ${path} cannot be used: ${reason}`, { cause: error });
   }
 };

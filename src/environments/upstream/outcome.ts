@@ -1,18 +1,11 @@
-import { objectIn } from '../../models/json.ts';
+import { objectIn, textIn } from '../../models/json.ts';
 import type { Outcome, ToolOutput } from '../environment.ts';
+import { NO_WORDS, reasonIn } from '../outcome.ts';
 import { blocksIn, objectOrNull, parsed, unusable } from './answers.ts';
 
-type Reason = 'not_found' | 'input_validation';
-
-/** Servers that give no reason have these words. */
-const inferred = (error: string): Reason | undefined => {
-  if (error.includes('is not a valid tool')) return 'not_found';
-  return error.startsWith('Tool input validation error') ? 'input_validation' : undefined;
-};
-
 const failure = (error: unknown, given: unknown): Outcome => {
-  const message = typeof error === 'string' ? error : 'The tool did not work, and did not say why.';
-  const reason = given === 'not_found' || given === 'input_validation' ? given : inferred(message);
+  const message = textIn(error) ?? NO_WORDS;
+  const reason = given === 'not_found' || given === 'input_validation' ? given : reasonIn(message);
   return { ok: false, error: message, ...(reason && { reason }) };
 };
 

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { parseRetryAfter, type RetryRules, retryDelay } from '../../models/retry.ts';
 import { EnvironmentError, type EpisodeCall, type Outcome } from '../environment.ts';
+import { NO_WORDS } from '../outcome.ts';
 import { CallStream } from './call-stream.ts';
 import { Lost } from './exchange.ts';
 import type { UpstreamTimes } from './options.ts';
@@ -159,8 +160,6 @@ export class RelayedCall {
     if (alone && message.trim() === 'unknown task_id') {
       return failed(`The upstream no longer knows the call: ${UNKNOWN} to its end.`);
     }
-    return failed(
-      message === '' ? 'The tool failed, and did not say why.' : capped(this.options.client.conceal(message)),
-    );
+    return failed(capped(this.options.client.conceal(message)) || NO_WORDS);
   }
 }

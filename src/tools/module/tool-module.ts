@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import { basename, extname } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { messageOf } from '../message-of.ts';
 import { SchemaCheck } from '../schema-check.ts';
 import type { Schema, Tool, ToolProvider, ToolSource } from '../tool.ts';
 import { type DefinedTool, isDefinedTool, resultOfAnswer } from './define-tool.ts';
@@ -54,7 +55,7 @@ export const loadToolModule = async (path: string, load?: ImportModule): Promise
     if (twice) throw new Error(`it has two tools called ${twice.name}`);
     return { source, concurrency: 0, tools: () => tools, onChange: () => {} };
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     throw new Error(`The tools of ${path} cannot be used: ${reason}`, { cause: error });
   }
 };
