@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
-import { aborted } from '../jobs/aborted.ts';
 import { messageOf } from '../tools/message-of.ts';
 import { concealedError } from './concealed-error.ts';
 import type { EndedSession } from './directory.ts';
@@ -16,6 +15,7 @@ import {
 import { checkedOutcome } from './outcome.ts';
 import { MAX_TIMER_MS, within } from './pause.ts';
 import { SessionError, sessionGone } from './session-error.ts';
+import { untilAborted } from './until-aborted.ts';
 
 export interface SessionLimits {
   /** Calls at the same time; 0: any number. */
@@ -246,7 +246,7 @@ export class Session {
       const episode = await this.ready(setupWaitMs);
       const { signal } = this.ending;
       try {
-        return await Promise.race([ask(episode, signal), aborted(signal)]);
+        return await untilAborted(signal, () => ask(episode, signal));
       } catch (error) {
         throw this.shown(error);
       }
@@ -293,7 +293,7 @@ export class Session {
     this.working.add(settled);
     void settled.then(() => this.working.delete(settled));
     try {
-      return await Promise.race([work, aborted(stop.signal)]);
+      return await untilAborted(stop.signal, () => work);
     } finally {
       clearTimeout(timer);
       this.ending.signal.removeEventListener('abort', leave);

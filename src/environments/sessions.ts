@@ -1,4 +1,5 @@
 import { hash, randomUUID } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
 import { LogError } from '../streams/log.ts';
 import { concealing } from '../tools/mcp/secrets.ts';
 import type { EndedSession, SessionDirectory } from './directory.ts';
@@ -77,12 +78,13 @@ export class Sessions {
   private readonly held = new Map<string, Held>();
   private readonly places: ReadonlyMap<Environment, Places>;
   private readonly timer: NodeJS.Timeout;
-  private closing = false;
+  private readonly closing = new AbortController();
   private sweeping: Promise<void> | undefined;
 
   constructor(options: SessionsOptions) {
     this.options = options;
     this.now = options.now ?? Date.now;
+    setMaxListeners(0, this.closing.signal); // every end that could not be written waits with it
     this.places = new Map(
       options.hosted.map(({ environment, maxSessions, maxQueued }) => [
         environment,
@@ -144,7 +146,7 @@ export class Sessions {
       },
     });
     try {
-      if (this.closing) throw new SessionError('away', 'This gateway is about to stop.');
+      if (this.closing.signal.aborted) throw new SessionError('away', 'This gateway is about to stop.');
       if (this.held.has(key)) throw exists; // another request was faster
       this.held.set(key, { session, places, leave });
       await this.openIn(session);
@@ -214,7 +216,7 @@ export class Sessions {
 
   /** Every session gets its teardown. */
   async close(): Promise<void> {
-    this.closing = true;
+    this.closing.abort(new Error('The gateway stops.'));
     clearInterval(this.timer);
     await this.sweeping;
     await Promise.all([...this.held.values()].map(({ session }) => this.end(session, 'stopped')));
@@ -311,12 +313,13 @@ export class Sessions {
   }
 
   private async writeLater(write: () => Promise<void>): Promise<void> {
-    for (let wait = 100; !this.closing; wait = Math.min(2 * wait, 5_000)) {
-      await pause(wait);
+    const { signal } = this.closing;
+    for (let wait = 100; !signal.aborted; wait = Math.min(2 * wait, 5_000)) {
       try {
+        await pause(wait, signal);
         return await write();
       } catch (error) {
-        if (!(error instanceof LogError)) throw error;
+        if (!signal.aborted && !(error instanceof LogError)) throw error;
       }
     }
   }

@@ -1,11 +1,11 @@
 import { setMaxListeners } from 'node:events';
 import { validateHeaderName, validateHeaderValue } from 'node:http';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent } from 'undici';
 import { objectIn, textIn } from '../../models/json.ts';
 import { parseRetryAfter, type RetryRules, retryDelay } from '../../models/retry.ts';
 import { concealing } from '../../tools/mcp/secrets.ts';
 import { EnvironmentError } from '../environment.ts';
+import { pause } from '../pause.ts';
 import { type ExchangeRequest, exchange, Lost } from './exchange.ts';
 import { AWAY, away, detailIn, refusalOf } from './refusal.ts';
 
@@ -63,15 +63,6 @@ const checkedHeaders = (headers: Readonly<Record<string, string>>): Record<strin
       return [name, value];
     }),
   );
-
-/** A pause that ends with the reason of the signal. */
-export const pause = async (ms: number, signal: AbortSignal): Promise<void> => {
-  try {
-    await sleep(ms, undefined, { signal });
-  } catch {
-    signal.throwIfAborted();
-  }
-};
 
 /** One ORS server: its address, its connections, and plain requests to it. */
 export class OrsClient {

@@ -2,10 +2,11 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { parseRetryAfter, type RetryRules, retryDelay } from '../../models/retry.ts';
 import { EnvironmentError, type EpisodeCall, type Outcome } from '../environment.ts';
 import { NO_WORDS } from '../outcome.ts';
+import { pause } from '../pause.ts';
 import { CallStream } from './call-stream.ts';
 import { Lost } from './exchange.ts';
 import type { UpstreamTimes } from './options.ts';
-import { type OrsClient, pause, unreachable } from './ors-client.ts';
+import { type OrsClient, unreachable } from './ors-client.ts';
 import { outcomeIn } from './outcome.ts';
 import { capped, detailIn, refusalOf } from './refusal.ts';
 
