@@ -241,7 +241,6 @@ export const orsRoutes = (options: OrsOptions): Router => {
     body,
     discovered(async (environment, env_name, given) => {
       const { split, index } = taskBody(given);
-      if (index < 0) throw new Problem('PROTOCOL_ERROR', 'Invalid index');
       return { task: await environment.task(split, index), env_name };
     }),
   );
