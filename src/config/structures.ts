@@ -167,11 +167,7 @@ export const ENVIRONMENTS_SCHEMA: SchemaObject = {
   maxItems: 1000,
   items: {
     type: 'object',
-    anyOf: ['module', 'mcp', 'upstream'].map((kind) => ({
-      type: 'object',
-      required: [kind],
-      properties: { [kind]: {} },
-    })),
+    hasOneOf: ['module', 'mcp', 'upstream'],
     dependencies: {
       module: environment(['module'], { module: FILE }),
       mcp: environment(['name', 'mcp', 'tasks'], {
@@ -181,14 +177,9 @@ export const ENVIRONMENTS_SCHEMA: SchemaObject = {
         tools: { type: 'array', maxItems: 1000, items: TEXT },
         prompt: { type: 'string', maxLength: 65_536 },
         submit: {
-          anyOf: [
-            { type: 'boolean' },
-            {
-              type: 'object',
-              additionalProperties: false,
-              properties: { name: TEXT, description: { type: 'string', maxLength: 16_384 }, input: { type: 'object' } },
-            },
-          ],
+          type: ['boolean', 'object'],
+          additionalProperties: false,
+          properties: { name: TEXT, description: { type: 'string', maxLength: 16_384 }, input: { type: 'object' } },
         },
         reward: TEXT,
         finished: TEXT,
