@@ -77,19 +77,17 @@ export class OrsClient {
   private readonly pool: Agent;
 
   constructor(options: OrsClientOptions) {
-    const { origin, pathname, search, username, password } = new URL(options.baseUrl);
+    const { origin, pathname, search } = new URL(options.baseUrl);
     if (search !== '') throw new Error('the address of an upstream has no query');
-    const basic = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString('base64');
     this.options = options;
     this.origin = origin;
     this.base = pathname.replace(/\/+$/, '');
     this.headers = {
-      ...(username !== '' && { authorization: `Basic ${basic}` }),
       ...checkedHeaders(options.headers ?? {}),
       'accept-encoding': 'identity',
       'user-agent': 'sluice',
     };
-    this.conceal = concealing([...(options.secrets ?? []), basic, decodeURIComponent(password)]);
+    this.conceal = concealing(options.secrets ?? []);
     this.pool = new Agent({
       connect: { timeout: options.connectMs },
       pipelining: 1,
