@@ -1,11 +1,10 @@
 import { hash, randomUUID } from 'node:crypto';
-import { setMaxListeners } from 'node:events';
 import { LogError } from '../streams/log.ts';
 import { concealing } from '../tools/mcp/secrets.ts';
 import type { EndedSession, SessionDirectory } from './directory.ts';
 import type { Environment, EpisodeRequest } from './environment.ts';
 import { episodeIdOf, holderOf, replicaOf } from './holder.ts';
-import { pause } from './pause.ts';
+import { LateWrites } from './late-writes.ts';
 import { Places } from './places.ts';
 import { type CallReport, Session, type SessionLimits } from './session.ts';
 import { SessionError, sessionGone, sessionUnknown } from './session-error.ts';
@@ -78,13 +77,13 @@ export class Sessions {
   private readonly held = new Map<string, Held>();
   private readonly places: ReadonlyMap<Environment, Places>;
   private readonly timer: NodeJS.Timeout;
-  private readonly closing = new AbortController();
+  private readonly writes = new LateWrites();
+  private closing = false;
   private sweeping: Promise<void> | undefined;
 
   constructor(options: SessionsOptions) {
     this.options = options;
     this.now = options.now ?? Date.now;
-    setMaxListeners(0, this.closing.signal); // every end that could not be written waits with it
     this.places = new Map(
       options.hosted.map(({ environment, maxSessions, maxQueued }) => [
         environment,
@@ -146,7 +145,7 @@ export class Sessions {
       },
     });
     try {
-      if (this.closing.signal.aborted) throw new SessionError('away', 'This gateway is about to stop.');
+      if (this.closing) throw new SessionError('away', 'This gateway is about to stop.');
       if (this.held.has(key)) throw exists; // another request was faster
       this.held.set(key, { session, places, leave });
       await this.openIn(session);
@@ -204,7 +203,7 @@ export class Sessions {
     const closed = session.close(end);
     if (first) {
       observe.ended(session, end);
-      await this.written(() => directory.close(session.key, this.holder(session), end));
+      await this.writes.write(() => directory.close(session.key, this.holder(session), end));
     }
     await closed;
     this.freePlace(session);
@@ -216,7 +215,8 @@ export class Sessions {
 
   /** Every session gets its teardown. */
   async close(): Promise<void> {
-    this.closing.abort(new Error('The gateway stops.'));
+    this.closing = true;
+    this.writes.close();
     clearInterval(this.timer);
     await this.sweeping;
     await Promise.all([...this.held.values()].map(({ session }) => this.end(session, 'stopped')));
@@ -300,27 +300,5 @@ export class Sessions {
       'full',
       `The environment ${environment.name} has no place for another session; try again later.`,
     );
-  }
-
-  /** What must be written for the others, as soon as the store takes it. */
-  private async written(write: () => Promise<void>): Promise<void> {
-    try {
-      await write();
-    } catch (error) {
-      if (!(error instanceof LogError)) throw error;
-      void this.writeLater(write);
-    }
-  }
-
-  private async writeLater(write: () => Promise<void>): Promise<void> {
-    const { signal } = this.closing;
-    for (let wait = 100; !signal.aborted; wait = Math.min(2 * wait, 5_000)) {
-      try {
-        await pause(wait, signal);
-        return await write();
-      } catch (error) {
-        if (!signal.aborted && !(error instanceof LogError)) throw error;
-      }
-    }
   }
 }
