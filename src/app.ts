@@ -54,10 +54,11 @@ export const makeApp = ({ trustProxy, before, ops, auth, agents, ossa, isEndpoin
   closed(OSSA, ossaShape);
   // A call of ORS is none of the business of the groups before it, and there are many: one look instead of all their routes.
   // Not `next('router')` within: Express would put everything behind it off to the next turn of the event loop.
-  app.use((req, res, next) => {
+  const look: RequestHandler = (req, res, next) => {
     if (BEGINNINGS.has(beginningOf(req.path)) || isEndpoint(req.path)) ahead(req, res, next);
     else next();
-  });
+  };
+  app.use(Object.assign(look, { stack: ahead.stack })); // so that whoever lists the routes of the app finds these
   app.use(ors.prefix, ors.router);
   if (ors.prefix !== '/') app.use(ors.prefix, notFoundAs(orsShape), errorsAs(orsShape));
   app.use(notFoundAs(ossaShape), errorsAs(ossaShape));

@@ -1,5 +1,5 @@
-import { Ajv } from 'ajv';
-import { formatsIn } from './formats.ts';
+import { Ajv, type FuncKeywordDefinition } from 'ajv';
+import { FORMAT_WORDS, formatsIn } from './formats.ts';
 import { isSettingPath, SETTING_PATHS, type SettingPath, settingAt } from './settings.ts';
 import type { Given, Source } from './source.ts';
 
@@ -19,6 +19,18 @@ const sentence = (path: SettingPath, given: Given, item: number | undefined): st
   return `${name} must be ${wanted}${secret ? '' : `, not ${shown(value)}`} (${where}).`;
 };
 
+/** `anyOf` could say it too, but not in words that anybody understands. */
+const HAS_ONE_OF: FuncKeywordDefinition = {
+  keyword: 'hasOneOf',
+  type: 'object',
+  schemaType: 'array',
+  errors: false,
+  validate: (names: readonly string[], data: object) => names.some((name) => Object.hasOwn(data, name)),
+  error: {
+    message: ({ schema }) => `must have ${schema.slice(0, -1).join(', ')} or ${schema.at(-1)}`,
+  },
+};
+
 export interface Wrong {
   readonly path: SettingPath;
   readonly problem: string;
@@ -26,7 +38,8 @@ export interface Wrong {
 
 /** Judges what a source gives; one sentence per wrong value. Files are looked for from the directory. */
 export const makeCheck = (directory: string): ((source: Source) => Wrong[]) => {
-  const ajv = new Ajv({ allErrors: true, formats: formatsIn(directory) });
+  const ajv = new Ajv({ allErrors: true, allowUnionTypes: true, formats: formatsIn(directory) });
+  ajv.addKeyword(HAS_ONE_OF);
   const validate = ajv.compile({
     type: 'object',
     properties: Object.fromEntries(SETTING_PATHS.map((path) => [path, settingAt(path).schema])),
@@ -40,9 +53,12 @@ export const makeCheck = (directory: string): ((source: Source) => Wrong[]) => {
       if (!found || !isSettingPath(path)) continue;
       if (settingAt(path).structured) {
         const place = [path, ...(item === undefined ? [] : [item]), ...parts].join('.');
+        const where = found.whereItem?.(Number(item)) ?? found.where;
         const named = params.additionalProperty ?? params.propertyName;
         const extra = named === undefined ? '' : ` (${JSON.stringify(named)})`;
-        wrong.set(instancePath, { path, problem: `${place} ${message}${extra} (${found.where}).` });
+        const words = FORMAT_WORDS[params.format as keyof typeof FORMAT_WORDS];
+        const said = words === undefined ? `${message}${extra}` : `must be ${words}`;
+        wrong.set(instancePath, { path, problem: `${place} ${said} (${where}).` });
         continue;
       }
       // Several rules may be broken at once; the sentence names them all.

@@ -35,6 +35,12 @@ const isProxy = (text: string): boolean => {
 const isReadableFile = (path: string): boolean =>
   succeeds(() => accessSync(path, constants.R_OK)) && statSync(path).isFile();
 
+/** What those want that are used in more than one place. */
+export const FORMAT_WORDS = {
+  'readable-file': 'a file that can be read',
+  'http-url': 'an http:// or https:// URL without credentials and fragment',
+} as const;
+
 /** The forms that the schema names; files are looked for from a directory. */
 export const formatsIn = (directory: string): Record<string, (text: string) => boolean> => ({
   'http-url': isHttpUrl,

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { FORMAT_WORDS } from './formats.ts';
 import { readPublicKey } from './public-key.ts';
 import { choice, type Derived, integer, list, type Setting, structure, text, toggle } from './setting.ts';
 import {
@@ -11,12 +12,9 @@ import {
   resolveEnvironments,
 } from './structures.ts';
 
-const file = { expects: 'a file that can be read', schema: { format: 'readable-file' } } as const;
+const file = { expects: FORMAT_WORDS['readable-file'], schema: { format: 'readable-file' } } as const;
 const absolute = (path: string, directory: string): string => resolve(directory, path);
-const httpUrl = {
-  expects: 'an http:// or https:// URL without credentials and fragment',
-  schema: { format: 'http-url' },
-} as const;
+const httpUrl = { expects: FORMAT_WORDS['http-url'], schema: { format: 'http-url' } } as const;
 const anyText = { expects: 'text', schema: { maxLength: 1024 } } as const;
 
 /** Open while nobody but the owner of this machine can come in. */

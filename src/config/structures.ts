@@ -136,7 +136,12 @@ export interface UpstreamEnvironmentSettings extends EnvironmentLimits {
 
 export type EnvironmentSettings = ModuleEnvironmentSettings | McpEnvironmentSettings | UpstreamEnvironmentSettings;
 
-const ENVIRONMENT_NAME = { type: 'string', pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$' } as const;
+/** Modules give themselves names too. */
+export const ENVIRONMENT_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
+/** Of one result, as long as the settings do not ask for less. */
+export const MAX_OUTPUT_BYTES = 16 * 1024 * 1024;
+
+const NAME = { type: 'string', pattern: ENVIRONMENT_NAME.source } as const;
 const FILE = { type: 'string', format: 'readable-file' } as const;
 
 const environment = (
@@ -147,11 +152,11 @@ const environment = (
   additionalProperties: false,
   required: [...required],
   properties: {
-    name: ENVIRONMENT_NAME,
+    name: NAME,
     maxSessions: { type: 'integer', minimum: 0, maximum: 1_000_000 },
     maxQueued: { type: 'integer', minimum: 0, maximum: 1_000_000 },
     callTimeoutSeconds: { type: 'number', minimum: 0, maximum: 86_400 },
-    maxOutputBytes: { type: 'integer', minimum: 1, maximum: 16_777_216 },
+    maxOutputBytes: { type: 'integer', minimum: 1, maximum: MAX_OUTPUT_BYTES },
     ...properties,
   },
 });
@@ -162,11 +167,7 @@ export const ENVIRONMENTS_SCHEMA: SchemaObject = {
   maxItems: 1000,
   items: {
     type: 'object',
-    anyOf: ['module', 'mcp', 'upstream'].map((kind) => ({
-      type: 'object',
-      required: [kind],
-      properties: { [kind]: {} },
-    })),
+    hasOneOf: ['module', 'mcp', 'upstream'],
     dependencies: {
       module: environment(['module'], { module: FILE }),
       mcp: environment(['name', 'mcp', 'tasks'], {
@@ -176,14 +177,9 @@ export const ENVIRONMENTS_SCHEMA: SchemaObject = {
         tools: { type: 'array', maxItems: 1000, items: TEXT },
         prompt: { type: 'string', maxLength: 65_536 },
         submit: {
-          anyOf: [
-            { type: 'boolean' },
-            {
-              type: 'object',
-              additionalProperties: false,
-              properties: { name: TEXT, description: { type: 'string', maxLength: 16_384 }, input: { type: 'object' } },
-            },
-          ],
+          type: ['boolean', 'object'],
+          additionalProperties: false,
+          properties: { name: TEXT, description: { type: 'string', maxLength: 16_384 }, input: { type: 'object' } },
         },
         reward: TEXT,
         finished: TEXT,
@@ -191,7 +187,7 @@ export const ENVIRONMENTS_SCHEMA: SchemaObject = {
       }),
       upstream: environment(['name', 'upstream'], {
         upstream: { type: 'string', format: 'http-url' },
-        environment: ENVIRONMENT_NAME,
+        environment: NAME,
         headers: { type: 'object', maxProperties: 100, additionalProperties: { type: 'string', maxLength: 16_384 } },
       }),
     },

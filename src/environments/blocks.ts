@@ -1,4 +1,4 @@
-import type { JsonObject, ToolContent } from '../tools/tool.ts';
+import type { JsonObject } from '../tools/tool.ts';
 import type { Block } from './environment.ts';
 import { isObject, kindOf, notJson } from './plain-data.ts';
 
@@ -69,21 +69,3 @@ const blockOf = (given: unknown, place: string): Block => {
 /** One text, one block, or a list of both. Throws in words without a full stop. */
 export const blocksOf = (given: unknown, place: string): readonly Block[] =>
   Array.isArray(given) ? given.map((one, i) => blockOf(one, `${place}[${i}]`)) : [blockOf(given, place)];
-
-const blockOfContent = (one: ToolContent): Block => {
-  switch (one.type) {
-    case 'text':
-      return text(one.text);
-    case 'image':
-      return image(one.data, one.mimeType);
-    case 'audio':
-      return text(`[audio of the type ${one.mimeType}]`);
-    case 'link':
-      return text(`${one.name}: ${one.uri}`);
-    case 'resource':
-      return text(one.text ?? `[${one.uri}: data of the type ${one.mimeType ?? 'application/octet-stream'}]`);
-  }
-};
-
-/** What a tool of the gateway says, as far as clients have a block for it; of anything else they read that it was there. */
-export const blocksOfContent = (content: readonly ToolContent[]): readonly Block[] => content.map(blockOfContent);

@@ -71,6 +71,8 @@ export class EnvironmentError extends Error {
 /** The words that clients know. */
 export const invalidSplit = (): EnvironmentError => new EnvironmentError('invalid_split', 'Invalid split');
 export const invalidIndex = (): EnvironmentError => new EnvironmentError('invalid_index', 'Invalid index');
+/** More tasks are not given at once, unless an environment says itself that all of them may be. */
+export const MAX_LISTED = 10_000;
 export const notListed = (): EnvironmentError =>
   new EnvironmentError(
     'unsupported',

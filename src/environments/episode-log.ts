@@ -31,7 +31,7 @@ export class EpisodeLog {
   private writing: Promise<void> | undefined;
   private dropped = 0;
   private failing = false;
-  private closed = false;
+  private readonly closing = new AbortController();
 
   constructor(options: EpisodeLogOptions) {
     this.options = options;
@@ -75,7 +75,7 @@ export class EpisodeLog {
 
   /** Resolves when everything is written, or cannot be. */
   async close(): Promise<void> {
-    this.closed = true;
+    this.closing.abort();
     await this.writing;
   }
 
@@ -106,8 +106,9 @@ export class EpisodeLog {
         this.waiting.unshift(...lines);
         if (!this.failing) warn(`The episode log cannot be written: ${(error as Error).message}`);
         this.failing = true;
-        if (this.closed) return;
-        await pause(RETRY_MS);
+        const { signal } = this.closing;
+        if (signal.aborted) return;
+        await pause(RETRY_MS, signal).catch(() => {}); // one more attempt before it closes
       }
     }
   }

@@ -1,7 +1,8 @@
 import type { Config } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
-import type { EnvironmentSettings } from '../config/structures.ts';
+import { type EnvironmentSettings, MAX_OUTPUT_BYTES } from '../config/structures.ts';
 import { RESERVED } from '../manifests/reserved.ts';
+import { messageOf } from '../tools/message-of.ts';
 import type { ImportModule } from '../tools/module/tool-module.ts';
 import type { Environment } from './environment.ts';
 import { McpEnvironment } from './mcp/mcp-environment.ts';
@@ -19,10 +20,6 @@ export interface OpenEnvironmentsOptions {
   readonly load?: ImportModule;
 }
 
-const MAX_OUTPUT_BYTES = 16 * 1024 * 1024;
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
-
 const openOne = async (
   settings: EnvironmentSettings,
   { env, warn, note, load }: OpenEnvironmentsOptions,
@@ -38,17 +35,10 @@ const openOne = async (
 };
 
 const hostedOf = (environment: Environment, settings: EnvironmentSettings, maxCalls: number): Hosted => {
-  const { maxSessions = 0, maxQueued = maxSessions, callTimeoutSeconds = 0, maxOutputBytes } = settings;
-  return {
-    environment,
-    maxSessions,
-    maxQueued,
-    limits: {
-      maxCalls,
-      callTimeoutMs: callTimeoutSeconds * 1_000,
-      maxOutputBytes: maxOutputBytes ?? MAX_OUTPUT_BYTES,
-    },
-  };
+  const { maxSessions = 0, maxQueued = maxSessions, callTimeoutSeconds = 0 } = settings;
+  const { maxOutputBytes = MAX_OUTPUT_BYTES } = settings;
+  const limits = { maxCalls, callTimeoutMs: callTimeoutSeconds * 1_000, maxOutputBytes };
+  return { environment, maxSessions, maxQueued, limits };
 };
 
 /** Names that would be taken for something else. */

@@ -1,10 +1,11 @@
+import { untilAborted } from './until-aborted.ts';
+
 /** The longest wait that a timer can do. */
 export const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/**
- * Resolves to `late` if the work takes longer than so many ms, otherwise to what it gives. The work itself goes on. Timers
- * of the global kind, so that a test can turn the clock.
- */
+// Timers of the global kind, so that a test can turn the clock.
+
+/** Resolves to `late` if the work takes longer than so many ms, otherwise to what it gives. The work itself goes on. */
 export const within = async <T>(ms: number, work: Promise<T>): Promise<T | 'late'> => {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<'late'>((resolve) => {
@@ -17,7 +18,16 @@ export const within = async <T>(ms: number, work: Promise<T>): Promise<T | 'late
   }
 };
 
-export const pause = (ms: number): Promise<void> =>
-  new Promise((resolve) => {
-    setTimeout(resolve, ms).unref();
-  });
+/** Ends early with the reason of the signal. */
+export const pause = async (ms: number, signal: AbortSignal): Promise<void> => {
+  let timer: NodeJS.Timeout | undefined;
+  const over = (): Promise<void> =>
+    new Promise((resolve) => {
+      timer = setTimeout(resolve, ms).unref();
+    });
+  try {
+    await untilAborted(signal, over);
+  } finally {
+    clearTimeout(timer);
+  }
+};

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
-import { aborted } from '../jobs/aborted.ts';
+import { messageOf } from '../tools/message-of.ts';
+import type { JsonObject } from '../tools/tool.ts';
 import { concealedError } from './concealed-error.ts';
 import type { EndedSession } from './directory.ts';
 import {
@@ -13,8 +14,10 @@ import {
   type ToolSpec,
 } from './environment.ts';
 import { checkedOutcome } from './outcome.ts';
-import { MAX_TIMER_MS, within } from './pause.ts';
+import { within } from './pause.ts';
 import { SessionError, sessionGone } from './session-error.ts';
+import { CallTimeout, timedCall } from './timed-call.ts';
+import { untilAborted } from './until-aborted.ts';
 
 export interface SessionLimits {
   /** Calls at the same time; 0: any number. */
@@ -55,8 +58,6 @@ export interface SessionOptions extends EpisodeRequest {
 
 /** How long calls that were told to stop, or a setup, hold up the teardown. */
 const STOP_MS = 5_000;
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /**
  * One episode on this replica, from its setup to its teardown. Requests wait for the setup; the teardown happens exactly
@@ -196,7 +197,7 @@ export class Session {
   }
 
   /** Waits for the setup and calls a tool. What it throws is fit to be shown. */
-  async call(name: string, input: EpisodeCallInput, taskId: string, setupWaitMs: number): Promise<Outcome> {
+  async call(name: string, input: JsonObject, taskId: string, setupWaitMs: number): Promise<Outcome> {
     const episode = await this.ready(setupWaitMs);
     const begin = performance.now();
     this.calls++;
@@ -247,7 +248,7 @@ export class Session {
       const episode = await this.ready(setupWaitMs);
       const { signal } = this.ending;
       try {
-        return await Promise.race([ask(episode, signal), aborted(signal)]);
+        return await untilAborted(signal, () => ask(episode, signal));
       } catch (error) {
         throw this.shown(error);
       }
@@ -279,26 +280,12 @@ export class Session {
     this.settleSetup();
   }
 
-  private async run(episode: Episode, name: string, input: EpisodeCallInput, taskId: string): Promise<Outcome> {
-    const limit = Math.min(episode.timeLimitMs?.(name) ?? this.options.limits.callTimeoutMs, MAX_TIMER_MS);
-    // One listener on the session's signal for each call, taken away with it: a session may see a million.
-    const stop = new AbortController();
-    const leave = (): void => stop.abort(this.ending.signal.reason);
-    this.ending.signal.addEventListener('abort', leave, { once: true });
-    const timer =
-      limit > 0
-        ? setTimeout(() => stop.abort(new CallTimeout(`${name} took longer than ${limit / 1_000} s.`)), limit)
-        : undefined;
-    const work = episode.call({ name, input, taskId, signal: stop.signal });
-    const settled = work.catch(() => {});
-    this.working.add(settled);
-    void settled.then(() => this.working.delete(settled));
-    try {
-      return await Promise.race([work, aborted(stop.signal)]);
-    } finally {
-      clearTimeout(timer);
-      this.ending.signal.removeEventListener('abort', leave);
-    }
+  private async run(episode: Episode, name: string, input: JsonObject, taskId: string): Promise<Outcome> {
+    const limitMs = episode.timeLimitMs?.(name) ?? this.options.limits.callTimeoutMs;
+    const { outcome, over } = timedCall(episode, { name, input, taskId }, limitMs, this.ending.signal);
+    this.working.add(over);
+    void over.then(() => this.working.delete(over));
+    return outcome;
   }
 
   private async tearDown(end: EndedSession): Promise<void> {
@@ -322,10 +309,4 @@ export class Session {
       observe.tornDown(this, performance.now() - begin, error);
     }
   }
-}
-
-type EpisodeCallInput = Readonly<Record<string, unknown>>;
-
-class CallTimeout extends Error {
-  override readonly name = 'CallTimeout';
 }

@@ -4,7 +4,7 @@ import { concealing } from '../tools/mcp/secrets.ts';
 import type { EndedSession, SessionDirectory } from './directory.ts';
 import type { Environment, EpisodeRequest } from './environment.ts';
 import { episodeIdOf, holderOf, replicaOf } from './holder.ts';
-import { pause } from './pause.ts';
+import { LateWrites } from './late-writes.ts';
 import { Places } from './places.ts';
 import { type CallReport, Session, type SessionLimits } from './session.ts';
 import { SessionError, sessionGone, sessionUnknown } from './session-error.ts';
@@ -77,6 +77,7 @@ export class Sessions {
   private readonly held = new Map<string, Held>();
   private readonly places: ReadonlyMap<Environment, Places>;
   private readonly timer: NodeJS.Timeout;
+  private readonly writes = new LateWrites();
   private closing = false;
   private sweeping: Promise<void> | undefined;
 
@@ -202,7 +203,7 @@ export class Sessions {
     const closed = session.close(end);
     if (first) {
       observe.ended(session, end);
-      await this.written(() => directory.close(session.key, this.holder(session), end));
+      await this.writes.write(() => directory.close(session.key, this.holder(session), end));
     }
     await closed;
     this.freePlace(session);
@@ -215,6 +216,7 @@ export class Sessions {
   /** Every session gets its teardown. */
   async close(): Promise<void> {
     this.closing = true;
+    this.writes.close();
     clearInterval(this.timer);
     await this.sweeping;
     await Promise.all([...this.held.values()].map(({ session }) => this.end(session, 'stopped')));
@@ -298,26 +300,5 @@ export class Sessions {
       'full',
       `The environment ${environment.name} has no place for another session; try again later.`,
     );
-  }
-
-  /** What must be written for the others, as soon as the store takes it. */
-  private async written(write: () => Promise<void>): Promise<void> {
-    try {
-      await write();
-    } catch (error) {
-      if (!(error instanceof LogError)) throw error;
-      void this.writeLater(write);
-    }
-  }
-
-  private async writeLater(write: () => Promise<void>): Promise<void> {
-    for (let wait = 100; !this.closing; wait = Math.min(2 * wait, 5_000)) {
-      await pause(wait);
-      try {
-        return await write();
-      } catch (error) {
-        if (!(error instanceof LogError)) throw error;
-      }
-    }
   }
 }

@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { aborted } from '../jobs/aborted.ts';
+import { messageOf } from './message-of.ts';
 import { SchemaCheck } from './schema-check.ts';
 import {
   type JsonObject,
@@ -219,5 +220,4 @@ const checkOf = (known: Known): SchemaCheck => {
   return known.check;
 };
 
-const failure = (error: unknown): ToolError =>
-  new ToolError('failed', error instanceof Error ? error.message : String(error), error);
+const failure = (error: unknown): ToolError => new ToolError('failed', messageOf(error), error);

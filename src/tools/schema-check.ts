@@ -1,6 +1,7 @@
 import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv';
 import { Ajv2019 } from 'ajv/dist/2019.js';
 import { Ajv2020 } from 'ajv/dist/2020.js';
+import { messageOf } from './message-of.ts';
 import type { Schema } from './tool.ts';
 
 /** At most so many faults are told. */
@@ -66,7 +67,7 @@ export class SchemaCheck {
     try {
       this.validate = compile(schema);
     } catch (error) {
-      throw new Error(`The schema cannot be used: ${error instanceof Error ? error.message : String(error)}`);
+      throw new Error(`The schema cannot be used: ${messageOf(error)}`);
     }
   }
 

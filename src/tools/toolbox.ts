@@ -4,7 +4,7 @@ import { httpTool } from './http/http-tool.ts';
 import { type McpServerConfig, parseMcpServers, readMcpServers } from './mcp/config.ts';
 import type { McpServerState } from './mcp/mcp-server.ts';
 import { McpServers } from './mcp/mcp-servers.ts';
-import { makeOwnNameKnown } from './module/own-name.ts';
+import { messageOf } from './message-of.ts';
 import { type ImportModule, loadToolModule } from './module/tool-module.ts';
 import { fill } from './placeholders.ts';
 import { type ToolObserver, ToolRegistry } from './registry.ts';
@@ -21,11 +21,6 @@ export interface ToolboxOptions {
   readonly mcpState?: (state: McpServerState) => void;
   readonly load?: ImportModule;
 }
-
-/** What modules of operators mean by the name of this package. */
-const OWN_ENTRY = new URL('../index.js', import.meta.url).href;
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** Every tool of the settings, in one registry. */
 export class Toolbox {
@@ -124,7 +119,6 @@ const httpTools = ({ settings, env }: ToolboxOptions, problems: string[]): ToolP
 
 const toolModules = async ({ settings, load }: ToolboxOptions, problems: string[]): Promise<ToolProvider[]> => {
   const { modules } = settings.tools;
-  if (modules.length > 0 && !load) makeOwnNameKnown(OWN_ENTRY);
   const loaded = await Promise.all(
     modules.map((path) =>
       loadToolModule(path, load).catch((error: unknown) => {

@@ -351,10 +351,30 @@ describe('settings with parts', () => {
     ],
     ['tools:\n  http:\n    a b:\n      url: x', 'tools.http property name must be valid ("a b")'],
     ['tools:\n  http: []', 'tools.http must be object'],
-    ['models:\n  backends:\n    - name: a\n      baseUrl: nonsense', 'models.backends.0.baseUrl must match format'],
+    [
+      'models:\n  backends:\n    - name: a\n      baseUrl: nonsense',
+      'models.backends.0.baseUrl must be an http:// or https:// URL without credentials and fragment (sluice.yaml, line 3, column 7).',
+    ],
     ['models:\n  backends: {}', 'models.backends must be array'],
+    [
+      'ors:\n  environments:\n    - upstream: http://a.example\n      name: a\n    - name: b\n      maxSessions: 1',
+      'ors.environments.1 must have module, mcp or upstream (sluice.yaml, line 5, column 7).',
+    ],
+    ['ors:\n  environments: [lab.js]', 'ors.environments.0 must be object (sluice.yaml, line 2, column 18).'],
+    [
+      'ors:\n  environments:\n    - module: nowhere.js',
+      'ors.environments.0.module must be a file that can be read (sluice.yaml, line 3, column 7).',
+    ],
+    [
+      'ors:\n  environments:\n    - upstream: http://a.example',
+      "ors.environments.0 must have required property 'name' (sluice.yaml, line 3, column 7).",
+    ],
+    [
+      'ors:\n  environments:\n    - { name: a, mcp: {}, tasks: { train: sluice.yaml }, submit: { nam: x } }',
+      'ors.environments.0.submit must NOT have additional properties ("nam") (sluice.yaml, line 3, column 7).',
+    ],
   ])('are checked part by part: %j', (yaml, message) => {
-    expect(problemsOf(yaml).join('\n')).toContain(message);
+    expect(problemsOf(yaml)).toEqual([expect.stringContaining(message)]);
   });
 
   it('are taken from the file, and from nowhere else', () => {

@@ -1,4 +1,6 @@
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { parse } from 'yaml';
 import { loadConfig } from '../../src/config/config.ts';
 import { makeDirectory } from '../support/directory.ts';
 import { fencesIn } from '../support/fences.ts';
@@ -11,6 +13,16 @@ const shown = (heading: string, name: string): string => {
   if (!found) throw new Error(`The page shows no ${name} under ${heading}.`);
   return found.code;
 };
+
+describe('the example of an MCP server in the documentation', () => {
+  const NOTES = join(__dirname, '../../environments/notes');
+  const file = (name: string): string => readFileSync(join(NOTES, name), 'utf8');
+
+  it('is the one in its folder, which other tests run', () => {
+    expect(parse(shown('MCP servers', 'notes/sluice.yaml'))).toEqual(parse(file('sluice.yaml')));
+    expect(file('train.jsonl').split('\n')).toContain(shown('MCP servers', 'notes/train.jsonl').trim());
+  });
+});
 
 describe('the example of a module in the documentation', () => {
   const directory = makeDirectory();

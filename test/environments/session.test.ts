@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import type { Session } from '../../src/environments/session.ts';
 import { Gate, Replica, Stage, settle } from './stage.ts';
 
@@ -38,6 +39,22 @@ describe('a session', () => {
     expect((await tools).map(({ name }) => name)).toEqual(['echo', 'wait']);
     expect(await called).toMatchObject({ ok: true, output: { blocks: [{ text: 'hi' }], reward: null } });
     expect(stage.log).toEqual(['setup']);
+  });
+
+  it('that is asked for its prompt again and again keeps nothing of it', async () => {
+    const signals: AbortSignal[] = [];
+    stage = new Stage('stage', {
+      prompt: ({ signal }: { signal: AbortSignal }) => {
+        signals.push(signal);
+        return 'Go.';
+      },
+    });
+    const hosted = stage.hosted();
+    replica = new Replica([hosted]);
+    session = await replica.create(hosted);
+    stage.setup.open();
+    for (let i = 0; i < 3; i++) await session.prompt(WAIT_MS);
+    expect(signals.map((signal) => getEventListeners(signal, 'abort').length)).toEqual([0, 0, 0]);
   });
 
   it('says that a setup takes too long to those who have waited long enough, and to nobody else', async () => {

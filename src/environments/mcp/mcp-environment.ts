@@ -2,6 +2,7 @@ import type { McpEnvironmentSettings } from '../../config/structures.ts';
 import { McpServer, type McpServerOptions } from '../../tools/mcp/mcp-server.ts';
 import { DEFAULTS } from '../../tools/mcp/mcp-servers.ts';
 import { findSetpriv } from '../../tools/mcp/server-process.ts';
+import { messageOf } from '../../tools/message-of.ts';
 import type { ImportModule } from '../../tools/module/tool-module.ts';
 import { SchemaCheck } from '../../tools/schema-check.ts';
 import type { JsonObject } from '../../tools/tool.ts';
@@ -97,7 +98,7 @@ export class McpEnvironment implements Environment {
     try {
       return new McpEnvironment(settings, options, await partsOf(settings, options));
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       throw new Error(`The environment ${settings.name} cannot be used: ${reason}`, { cause: error });
     }
   }

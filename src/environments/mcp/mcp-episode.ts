@@ -1,4 +1,3 @@
-import { aborted } from '../../jobs/aborted.ts';
 import type { McpServer } from '../../tools/mcp/mcp-server.ts';
 import { SchemaCheck } from '../../tools/schema-check.ts';
 import { type JsonObject, type Schema, type Tool, ToolError, type ToolResult } from '../../tools/tool.ts';
@@ -11,7 +10,9 @@ import {
   type Outcome,
   type ToolSpec,
 } from '../environment.ts';
-import { blocksOf, errorOf } from './blocks.ts';
+import { invalidInput, unknownTool } from '../outcome.ts';
+import { blocksOfResult, errorOfResult } from '../tool-result.ts';
+import { untilAborted } from '../until-aborted.ts';
 import type { Judge, Verdict } from './reward.ts';
 import { specsOf } from './specs.ts';
 import { SUBMITTED } from './submit.ts';
@@ -34,12 +35,6 @@ const INVALID_PARAMS = -32_602;
 
 const gone = (reason: string, cause?: unknown): EnvironmentError =>
   new EnvironmentError('gone', `${reason} The state of the episode is lost with it.`, cause);
-
-const invalidInput = (fault: string): Outcome => ({
-  ok: false,
-  error: `Tool input validation error: ${fault}`,
-  reason: 'input_validation',
-});
 
 /** One episode with a server of its own. What the server remembers is the state of the episode. */
 export class McpEpisode implements Episode {
@@ -75,7 +70,7 @@ export class McpEpisode implements Episode {
     const submits = name === submit?.name;
     const tool = submits ? undefined : server.tools().find((one) => one.name === name);
     const schema = submits ? (submit.input_schema as Schema) : tool?.inputSchema;
-    if (!schema) return { ok: false, error: `'${name}' is not a valid tool`, reason: 'not_found' };
+    if (!schema) return unknownTool(name);
     const fault = this.checkOf(name, schema).fault(input);
     if (fault !== undefined) return invalidInput(fault);
     let result = SUBMITTED;
@@ -86,8 +81,8 @@ export class McpEpisode implements Episode {
     }
     const calls = ++this.calls;
     const { state } = this;
-    const judged = judge({ tool: name, input, result, task, calls, state, signal });
-    return outcomeOf(result, await Promise.race([judged, aborted(signal)]), submits);
+    const call = { tool: name, input, result, task, calls, state, signal };
+    return outcomeOf(result, await untilAborted(signal, () => judge(call)), submits);
   }
 
   close(): Promise<void> {
@@ -129,12 +124,12 @@ export class McpEpisode implements Episode {
 const outcomeOf = (result: ToolResult, verdict: Verdict, submits: boolean): Outcome => {
   const { reward, finished = submits, metadata } = verdict;
   // A failure is an answer of its own, which has no place for a reward or an end: only with these it becomes an output.
-  if (result.isError && reward === null && !finished) return { ok: false, error: errorOf(result) };
+  if (result.isError && reward === null && !finished) return { ok: false, error: errorOfResult(result) };
   const structured = result.structured === undefined ? {} : { structured: result.structured };
   const failed = result.isError ? { failed: true } : {};
   const all = { ...structured, ...failed, ...metadata };
   return {
     ok: true,
-    output: { blocks: blocksOf(result), metadata: Object.keys(all).length > 0 ? all : null, reward, finished },
+    output: { blocks: blocksOfResult(result), metadata: Object.keys(all).length > 0 ? all : null, reward, finished },
   };
 };

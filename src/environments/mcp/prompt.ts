@@ -1,6 +1,7 @@
+import { messageOf } from '../../tools/message-of.ts';
 import type { JsonObject } from '../../tools/tool.ts';
+import { blocksOf, text } from '../blocks.ts';
 import { type Block, EnvironmentError } from '../environment.ts';
-import { textBlock } from './blocks.ts';
 
 const PATH = '[A-Za-z_][A-Za-z0-9_-]*(?:\\.[A-Za-z0-9_-]+)*';
 /** Not every brace: prompts like to show JSON. A name in two pairs of braces is left in one. */
@@ -27,22 +28,16 @@ const filled = (template: string, task: JsonObject): string =>
     return written(value);
   });
 
-const blockOf = (part: unknown): Block => {
-  if (typeof part === 'string') return textBlock(part);
-  const { type, text, data, mimeType, detail } = isFields(part) ? part : {};
-  const more = isFields(detail) && !Array.isArray(detail) ? detail : null;
-  if (type === 'text' && typeof text === 'string') return { text, detail: more, type };
-  if (type === 'image' && typeof data === 'string' && typeof mimeType === 'string') {
-    return { data, mimeType, detail: more, type };
-  }
-  throw unusable('The field "prompt" of the task has a part that is neither a text nor an image.');
-};
-
 /** The prompt of a task: by the template, or what the task itself holds. Throws an `EnvironmentError`. */
 export const promptOf = (task: JsonObject, template: string | undefined): readonly Block[] => {
-  if (template !== undefined) return [textBlock(filled(template, task))];
+  if (template !== undefined) return [text(filled(template, task))];
   const { prompt } = task;
-  if (typeof prompt === 'string') return [textBlock(prompt)];
-  if (Array.isArray(prompt) && prompt.length > 0) return prompt.map(blockOf);
-  throw unusable('The task has no field "prompt" with a text or a list of blocks, and the environment has no prompt.');
+  if (prompt === undefined || prompt === null || (Array.isArray(prompt) && prompt.length === 0)) {
+    throw unusable('The task has no field "prompt", and the environment has none for all tasks.');
+  }
+  try {
+    return blocksOf(prompt, 'prompt');
+  } catch (error) {
+    throw unusable(`The task cannot be used: ${messageOf(error)}.`);
+  }
 };

@@ -1,8 +1,10 @@
 import type { McpEnvironmentSettings } from '../../config/structures.ts';
 import { Expression, type Variables } from '../../manifests/expression.ts';
+import { messageOf } from '../../tools/message-of.ts';
 import type { JsonObject, ToolResult } from '../../tools/tool.ts';
 import { EnvironmentError } from '../environment.ts';
-import { textOf } from './blocks.ts';
+import { finishedOf, rewardOf } from '../output.ts';
+import { textOfResult } from '../tool-result.ts';
 
 /** A call that has been carried out. */
 export interface JudgedCall {
@@ -34,17 +36,13 @@ export const NOTHING: Verdict = { reward: null, finished: undefined, metadata: n
 export const unjudged = (reason: string, cause?: unknown): EnvironmentError =>
   new EnvironmentError('failed', `The reward of this call could not be found: ${reason}`, cause);
 
-const shown = (value: unknown): string => (typeof value === 'number' ? String(value) : `a ${typeof value}`);
-
-export const checkedReward = (reward: unknown): number | null => {
-  if (reward === null || reward === undefined) return null;
-  if (typeof reward === 'number' && Number.isFinite(reward)) return reward;
-  throw unjudged(`it is ${shown(reward)}, not a finite number.`);
-};
-
-export const checkedFinished = (finished: unknown): boolean => {
-  if (typeof finished === 'boolean') return finished;
-  throw unjudged(`"finished" is ${shown(finished)}, not true or false.`);
+/** What a rule has given, if it can be used. */
+export const judged = <T>(check: () => T): T => {
+  try {
+    return check();
+  } catch (error) {
+    throw unjudged(`${messageOf(error)}.`);
+  }
 };
 
 const VARIABLES: Variables = {
@@ -93,13 +91,17 @@ export const expressionJudge = ({ reward, finished }: Pick<McpEnvironmentSetting
       rule !== undefined && (!failed || rule.mentions('failed'));
     const context = {
       ...{ tool, input, task, failed, none: null },
-      output: textOf(result),
+      output: textOfResult(result),
       structured: result.structured ?? null,
       calls: BigInt(calls),
     };
+    const judgedBy = <T>(rule: Expression, of: (value: unknown) => T): T => {
+      const value = evaluated(rule, context);
+      return judged(() => of(value));
+    };
     return {
-      reward: asked(rewardRule) ? checkedReward(evaluated(rewardRule, context)) : null,
-      finished: asked(finishedRule) ? checkedFinished(evaluated(finishedRule, context)) : failed ? false : undefined,
+      reward: asked(rewardRule) ? judgedBy(rewardRule, rewardOf) : null,
+      finished: asked(finishedRule) ? judgedBy(finishedRule, finishedOf) : failed ? false : undefined,
       metadata: null,
     };
   };

@@ -1,11 +1,8 @@
-import { makeOwnNameKnown } from '../../tools/module/own-name.ts';
+import { messageOf } from '../../tools/message-of.ts';
 import { exportsOf, type ImportModule } from '../../tools/module/tool-module.ts';
 import type { Environment } from '../environment.ts';
 import { isDefinedEnvironment } from './define-environment.ts';
 import { ModuleEnvironment, type ModuleEnvironmentOptions } from './module-environment.ts';
-
-/** What modules of operators mean by the name of this package. */
-const OWN_ENTRY = new URL('../../index.js', import.meta.url).href;
 
 /** A JavaScript file of the operator that exports environments. Throws one sentence that names the file. */
 export const loadEnvironmentModule = async (
@@ -14,7 +11,6 @@ export const loadEnvironmentModule = async (
   options: ModuleEnvironmentOptions = {},
 ): Promise<readonly Environment[]> => {
   try {
-    if (!load) makeOwnNameKnown(OWN_ENTRY);
     const exported = await exportsOf(path, load);
     const defined = [...new Set(Object.values(exported).flat())].filter(isDefinedEnvironment);
     if (defined.length === 0) throw new Error('It exports nothing that defineEnvironment has made.');
@@ -26,7 +22,7 @@ export const loadEnvironmentModule = async (
     if (twice) throw new Error(`It has two environments called ${twice.name}.`);
     return environments;
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     throw new Error(`The environments of ${path} cannot be used: ${reason}`, { cause: error });
   }
 };

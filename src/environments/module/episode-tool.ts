@@ -1,12 +1,14 @@
+import { messageOf } from '../../tools/message-of.ts';
 import { type DefinedTool, isDefinedTool } from '../../tools/module/define-tool.ts';
 import { TOOL_NAME, toolOf } from '../../tools/module/tool-module.ts';
 import { SchemaCheck } from '../../tools/schema-check.ts';
 import type { JsonObject, ToolResult } from '../../tools/tool.ts';
 import { Turns } from '../../tools/turns.ts';
-import { blocksOfContent } from '../blocks.ts';
 import type { Outcome, ToolSpec } from '../environment.ts';
+import { invalidInput } from '../outcome.ts';
 import { outputOf } from '../output.ts';
 import { isObject, kindOf } from '../plain-data.ts';
+import { blocksOfResult, errorOfResult } from '../tool-result.ts';
 import type { EnvironmentTool, EpisodeContext } from './define-environment.ts';
 
 /** A tool of an environment, ready to be called. */
@@ -27,16 +29,13 @@ const isFailure = (answer: unknown): answer is ToolResult =>
   (answer as ToolResult).isError === true &&
   Array.isArray((answer as ToolResult).content);
 
-const failureOf = ({ content }: ToolResult): Outcome => ({
-  ok: false,
-  error: content.flatMap((one) => (one.type === 'text' ? [one.text] : [])).join('\n'),
-});
+const failureOf = (result: ToolResult): Outcome => ({ ok: false, error: errorOfResult(result) });
 
 const checkOf = (tool: string, schema: JsonObject): SchemaCheck => {
   try {
     return new SchemaCheck(schema);
   } catch (error) {
-    throw new Error(`The input of the tool ${tool}: ${error instanceof Error ? error.message : String(error)}`);
+    throw new Error(`The input of the tool ${tool}: ${messageOf(error)}`);
   }
 };
 
@@ -46,8 +45,7 @@ const checkedFirst = (tool: string, schema: JsonObject | undefined, call: Episod
   const check = checkOf(tool, schema);
   return async (input, episode) => {
     const fault = check.fault(input);
-    if (fault === undefined) return call(input, episode);
-    return { ok: false, error: `Tool input validation error: ${fault}`, reason: 'input_validation' };
+    return fault === undefined ? call(input, episode) : invalidInput(fault);
   };
 };
 
@@ -67,7 +65,7 @@ const ofDefinedTool = (defined: DefinedTool): EpisodeTool => {
         const result = await tool.call(input, { signal, principal, secrets, progress: () => {} });
         return result.isError
           ? failureOf(result)
-          : { ok: true, output: outputOf(name, { blocks: blocksOfContent(result.content) }) };
+          : { ok: true, output: outputOf(name, { blocks: blocksOfResult(result) }) };
       } finally {
         end();
       }

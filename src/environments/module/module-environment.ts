@@ -1,3 +1,4 @@
+import { ENVIRONMENT_NAME } from '../../config/structures.ts';
 import { SchemaCheck } from '../../tools/schema-check.ts';
 import type { JsonObject } from '../../tools/tool.ts';
 import {
@@ -17,16 +18,13 @@ import { splitsOf } from './splits.ts';
 import { Tasks } from './tasks.ts';
 import { Toolset } from './toolset.ts';
 
-/** As in the settings. */
-const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
-
 const FUNCTIONS = ['checkTask', 'setup', 'taskTools', 'prompt', 'teardown'] as const;
 const KEYS: readonly string[] = ['name', 'splits', 'tasks', 'taskSchema', 'tools', ...FUNCTIONS];
 
 /** Throws one sentence if something is wrong that the compiler would have found. */
 const checked = (definition: DefinedEnvironment): DefinedEnvironment => {
   const { name, prompt, tools, taskTools } = definition;
-  if (typeof name !== 'string' || !NAME.test(name)) {
+  if (typeof name !== 'string' || !ENVIRONMENT_NAME.test(name)) {
     const wrong = typeof name === 'string' ? JSON.stringify(name) : kindOf(name);
     throw new Error(`An environment's name has letters, digits, ".", "_" and "-", not ${wrong}.`);
   }

@@ -1,3 +1,4 @@
+import { messageOf } from '../../tools/message-of.ts';
 import type { JsonObject } from '../../tools/tool.ts';
 import { blocksOf } from '../blocks.ts';
 import {
@@ -9,6 +10,7 @@ import {
   type Outcome,
   type ToolSpec,
 } from '../environment.ts';
+import { unknownTool } from '../outcome.ts';
 import type { DefinedEnvironment, EpisodeContext, EpisodeStart } from './define-environment.ts';
 import type { EpisodeTool } from './episode-tool.ts';
 import type { Toolset } from './toolset.ts';
@@ -55,7 +57,7 @@ export class ModuleEpisode implements Episode {
       return episode;
     } catch (error) {
       await episode.close().catch((after: unknown) => {
-        const reason = after instanceof Error ? after.message : String(after);
+        const reason = messageOf(after);
         parts.warn(`The teardown of ${parts.definition.name} failed after its setup had: ${reason}`);
       });
       throw error;
@@ -71,14 +73,14 @@ export class ModuleEpisode implements Episode {
     try {
       return blocksOf(given, 'prompt');
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       throw new EnvironmentError('failed', `The prompt cannot be used: ${reason}.`);
     }
   }
 
   async call({ name, input, signal }: EpisodeCall): Promise<Outcome> {
     const tool: EpisodeTool | undefined = this.toolset.find(name);
-    if (!tool) return { ok: false, error: `'${name.slice(0, 200)}' is not a valid tool`, reason: 'not_found' };
+    if (!tool) return unknownTool(name);
     return tool.call(input, this.context(signal));
   }
 

@@ -1,13 +1,12 @@
-import { SPLIT_TYPES, type Split, type SplitType } from '../environment.ts';
+import { SPLIT_TYPES, type Split } from '../environment.ts';
 import { isObject } from '../plain-data.ts';
-
-const isType = (text: unknown): text is SplitType => (SPLIT_TYPES as readonly unknown[]).includes(text);
+import { isSplitType, splitNamed } from '../split.ts';
 
 const splitOf = (given: unknown): Split => {
   const { name, type } = typeof given === 'string' ? { name: given, type: undefined } : isObject(given) ? given : {};
   if (typeof name !== 'string' || name === '') throw new Error('A split is a name, or { name, type }.');
-  if (type === undefined && typeof given === 'string') return { name, type: isType(name) ? name : 'validation' };
-  if (!isType(type)) throw new Error(`The type of the split ${name} must be one of ${SPLIT_TYPES.join(', ')}.`);
+  if (type === undefined && typeof given === 'string') return splitNamed(name);
+  if (!isSplitType(type)) throw new Error(`The type of the split ${name} must be one of ${SPLIT_TYPES.join(', ')}.`);
   return { name, type };
 };
 

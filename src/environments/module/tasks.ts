@@ -1,11 +1,9 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import type { JsonObject } from '../../tools/tool.ts';
-import { EnvironmentError, invalidIndex, invalidSplit, notListed, type Split } from '../environment.ts';
+import { EnvironmentError, invalidIndex, invalidSplit, MAX_LISTED, notListed, type Split } from '../environment.ts';
 import { isObject, kindOf, notJson } from '../plain-data.ts';
 import type { GivenTasks, IndexedTasks, SplitTasks } from './define-environment.ts';
 
-/** More than so many tasks are not listed at once, unless the environment says so itself. */
-const MAX_LISTED = 10_000;
 /** So many tasks are asked for before others have their turn. */
 const BATCH = 100;
 

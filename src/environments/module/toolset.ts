@@ -1,3 +1,4 @@
+import { messageOf } from '../../tools/message-of.ts';
 import { EnvironmentError, type ToolSpec } from '../environment.ts';
 import { kindOf } from '../plain-data.ts';
 import { type EpisodeTool, episodeTool } from './episode-tool.ts';
@@ -34,7 +35,7 @@ export class Toolset {
       const own = given.map((one: unknown) => this.ofTask(one));
       return new Toolset([...this.tools.values(), ...own], this.made);
     } catch (error) {
-      throw new EnvironmentError('failed', error instanceof Error ? error.message : String(error), error);
+      throw new EnvironmentError('failed', messageOf(error), error);
     }
   }
 

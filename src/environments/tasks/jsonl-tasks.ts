@@ -1,15 +1,9 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { JsonObject } from '../../tools/tool.ts';
-import {
-  EnvironmentError,
-  invalidIndex,
-  invalidSplit,
-  notListed,
-  SPLIT_TYPES,
-  type Split,
-  type SplitType,
-} from '../environment.ts';
+import { EnvironmentError, invalidIndex, invalidSplit, MAX_LISTED, notListed, type Split } from '../environment.ts';
+import { isObject } from '../plain-data.ts';
+import { splitNamed } from '../split.ts';
 import { LineIndex } from './line-index.ts';
 
 export interface JsonlLimits {
@@ -21,19 +15,10 @@ export interface JsonlLimits {
 }
 
 const MB = 1024 * 1024;
-const LIMITS: JsonlLimits = { maxListed: 10_000, maxTaskBytes: 16 * MB, maxBytes: 64 * MB };
+const LIMITS: JsonlLimits = { maxListed: MAX_LISTED, maxTaskBytes: 16 * MB, maxBytes: 64 * MB };
 
 /** So much is read at a time, or one task. */
 const PIECE_BYTES = MB;
-
-/** A split that only has a name. */
-export const splitNamed = (name: string): Split => ({
-  name,
-  type: SPLIT_TYPES.find((type): type is SplitType => type === name) ?? 'validation',
-});
-
-const isObject = (value: unknown): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** One file with a task on each line. Lines are found once, and again when the file has changed. */
 class JsonlFile {

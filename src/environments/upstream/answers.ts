@@ -1,6 +1,7 @@
 import { objectIn, parseJson } from '../../models/json.ts';
 import type { JsonObject } from '../../tools/tool.ts';
-import { type Block, EnvironmentError, SPLIT_TYPES, type Split, type ToolSpec } from '../environment.ts';
+import { type Block, EnvironmentError, type Split, type ToolSpec } from '../environment.ts';
+import { isSplitType, splitNamed } from '../split.ts';
 
 // What an upstream answers, in our own words, or a sentence that says why it cannot be used.
 
@@ -42,8 +43,7 @@ export const parsed = (json: string): unknown => {
 const splitIn = (value: unknown): Split => {
   const { name: given, type } = typeof value === 'string' ? { name: value, type: value } : object(value, 'a split');
   const name = text(given, 'the name of a split');
-  const known = SPLIT_TYPES.find((one) => one === type) ?? SPLIT_TYPES.find((one) => one === name);
-  return { name, type: known ?? 'validation' };
+  return isSplitType(type) ? { name, type } : splitNamed(name);
 };
 
 export const splitsIn = (json: string): readonly Split[] => list(parsed(json), 'the list of splits').map(splitIn);

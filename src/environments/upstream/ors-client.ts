@@ -1,11 +1,11 @@
 import { setMaxListeners } from 'node:events';
 import { validateHeaderName, validateHeaderValue } from 'node:http';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent } from 'undici';
 import { objectIn, textIn } from '../../models/json.ts';
 import { parseRetryAfter, type RetryRules, retryDelay } from '../../models/retry.ts';
 import { concealing } from '../../tools/mcp/secrets.ts';
 import { EnvironmentError } from '../environment.ts';
+import { pause } from '../pause.ts';
 import { type ExchangeRequest, exchange, Lost } from './exchange.ts';
 import { AWAY, away, detailIn, refusalOf } from './refusal.ts';
 
@@ -64,15 +64,6 @@ const checkedHeaders = (headers: Readonly<Record<string, string>>): Record<strin
     }),
   );
 
-/** A pause that ends with the reason of the signal. */
-export const pause = async (ms: number, signal: AbortSignal): Promise<void> => {
-  try {
-    await sleep(ms, undefined, { signal });
-  } catch {
-    signal.throwIfAborted();
-  }
-};
-
 /** One ORS server: its address, its connections, and plain requests to it. */
 export class OrsClient {
   /** Whether the server has said that it runs a call of one `Idempotency-Key` once. */
@@ -86,19 +77,17 @@ export class OrsClient {
   private readonly pool: Agent;
 
   constructor(options: OrsClientOptions) {
-    const { origin, pathname, search, username, password } = new URL(options.baseUrl);
+    const { origin, pathname, search } = new URL(options.baseUrl);
     if (search !== '') throw new Error('the address of an upstream has no query');
-    const basic = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString('base64');
     this.options = options;
     this.origin = origin;
     this.base = pathname.replace(/\/+$/, '');
     this.headers = {
-      ...(username !== '' && { authorization: `Basic ${basic}` }),
       ...checkedHeaders(options.headers ?? {}),
       'accept-encoding': 'identity',
       'user-agent': 'sluice',
     };
-    this.conceal = concealing([...(options.secrets ?? []), basic, decodeURIComponent(password)]);
+    this.conceal = concealing(options.secrets ?? []);
     this.pool = new Agent({
       connect: { timeout: options.connectMs },
       pipelining: 1,

@@ -1,42 +1,26 @@
-import { objectIn } from '../../models/json.ts';
+import { objectIn, textIn } from '../../models/json.ts';
+import { messageOf } from '../../tools/message-of.ts';
 import type { Outcome, ToolOutput } from '../environment.ts';
-import { blocksIn, objectOrNull, parsed, unusable } from './answers.ts';
-
-type Reason = 'not_found' | 'input_validation';
-
-/** Servers that give no reason have these words. */
-const inferred = (error: string): Reason | undefined => {
-  if (error.includes('is not a valid tool')) return 'not_found';
-  return error.startsWith('Tool input validation error') ? 'input_validation' : undefined;
-};
+import { NO_WORDS, reasonIn } from '../outcome.ts';
+import { finishedOf, metadataOf, rewardOf } from '../output.ts';
+import { blocksIn, parsed, unusable } from './answers.ts';
 
 const failure = (error: unknown, given: unknown): Outcome => {
-  const message = typeof error === 'string' ? error : 'The tool did not work, and did not say why.';
-  const reason = given === 'not_found' || given === 'input_validation' ? given : inferred(message);
+  const message = textIn(error) ?? NO_WORDS;
+  const reason = given === 'not_found' || given === 'input_validation' ? given : reasonIn(message);
   return { ok: false, error: message, ...(reason && { reason }) };
-};
-
-// What cannot be a reward is never guessed at: somebody trains with it.
-const rewardIn = (value: unknown): number | null => {
-  if (value === undefined || value === null) return null;
-  if (typeof value !== 'number' || !Number.isFinite(value)) throw unusable('the reward is not a number');
-  return value;
-};
-
-const finishedIn = (value: unknown = false): boolean => {
-  if (typeof value !== 'boolean') throw unusable('finished is neither true nor false');
-  return value;
 };
 
 const outputIn = (value: unknown): ToolOutput => {
   const output = objectIn(value);
   if (!output) throw unusable('it has no output');
-  return {
-    blocks: blocksIn(output.blocks ?? [], 'the blocks of the output'),
-    metadata: objectOrNull(output.metadata, 'the metadata of the output'),
-    reward: rewardIn(output.reward),
-    finished: finishedIn(output.finished),
-  };
+  const blocks = blocksIn(output.blocks ?? [], 'the blocks of the output');
+  try {
+    const { metadata, reward, finished = false } = output;
+    return { blocks, metadata: metadataOf(metadata), reward: rewardOf(reward), finished: finishedOf(finished) };
+  } catch (error) {
+    throw unusable(messageOf(error));
+  }
 };
 
 /** The result of a call, with every key and no other. */

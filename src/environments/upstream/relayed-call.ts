@@ -1,10 +1,12 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { parseRetryAfter, type RetryRules, retryDelay } from '../../models/retry.ts';
 import { EnvironmentError, type EpisodeCall, type Outcome } from '../environment.ts';
+import { NO_WORDS } from '../outcome.ts';
+import { pause } from '../pause.ts';
 import { CallStream } from './call-stream.ts';
 import { Lost } from './exchange.ts';
 import type { UpstreamTimes } from './options.ts';
-import { type OrsClient, pause, unreachable } from './ors-client.ts';
+import { type OrsClient, unreachable } from './ors-client.ts';
 import { outcomeIn } from './outcome.ts';
 import { capped, detailIn, refusalOf } from './refusal.ts';
 
@@ -159,8 +161,6 @@ export class RelayedCall {
     if (alone && message.trim() === 'unknown task_id') {
       return failed(`The upstream no longer knows the call: ${UNKNOWN} to its end.`);
     }
-    return failed(
-      message === '' ? 'The tool failed, and did not say why.' : capped(this.options.client.conceal(message)),
-    );
+    return failed(capped(this.options.client.conceal(message)) || NO_WORDS);
   }
 }

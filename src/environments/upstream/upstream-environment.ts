@@ -1,4 +1,4 @@
-import type { UpstreamEnvironmentSettings } from '../../config/structures.ts';
+import { MAX_OUTPUT_BYTES, type UpstreamEnvironmentSettings } from '../../config/structures.ts';
 import { fill } from '../../tools/placeholders.ts';
 import type { JsonObject } from '../../tools/tool.ts';
 import {
@@ -15,8 +15,6 @@ import { CALL_RETRIES, DEFAULT_TIMES, REQUEST_RETRIES, type UpstreamOptions, typ
 import { OrsClient } from './ors-client.ts';
 import { createEpisode, createSession } from './session.ts';
 import { UpstreamEpisode } from './upstream-episode.ts';
-
-const MAX_RESULT_BYTES = 16_777_216;
 
 /** Aborted some time after another one: for what should not be cut off in the middle. */
 const after = (signal: AbortSignal, ms: number) => {
@@ -95,7 +93,7 @@ export class UpstreamEnvironment implements Environment {
 
   async open({ choice, secrets }: EpisodeRequest, signal: AbortSignal): Promise<Episode> {
     const { client, path, environment, times, now } = this;
-    const { callRetries: retries = CALL_RETRIES, maxResultBytes = MAX_RESULT_BYTES, warn, random } = this.options;
+    const { callRetries: retries = CALL_RETRIES, maxResultBytes = MAX_OUTPUT_BYTES, warn, random } = this.options;
     const sid = await createSession(client, secrets, signal);
     const common = { client, path, sid, times, retries, maxResultBytes, now };
     const episode = new UpstreamEpisode({ ...common, ...(warn && { warn }), ...(random && { random }) });

@@ -1,5 +1,5 @@
 import { Ajv } from 'ajv';
-import type { TaskChoice } from '../../environments/environment.ts';
+import { invalidIndex, type TaskChoice } from '../../environments/environment.ts';
 import { isTooDeep } from '../../environments/plain-data.ts';
 import type { JsonObject } from '../../tools/tool.ts';
 import { Problem } from '../problem.ts';
@@ -82,14 +82,25 @@ const reader = <T>(schema: object): ((body: unknown) => T) => {
 };
 
 export const splitBody = reader<SplitBody>(SPLIT_BODY);
-export const taskBody = reader<TaskBody>(TASK_BODY);
 export const rangeBody = reader<RangeBody>(RANGE_BODY);
+const rawTaskBody = reader<TaskBody>(TASK_BODY);
 const rawCallBody = reader<CallBody>(CALL_BODY);
 const rawCreateBody = reader<RawCreateBody>(CREATE_BODY);
 
 /** What is passed on is written as JSON again, copied and compared: some of that would run out of stack. */
 const checkDepth = (name: string, value: unknown): void => {
   if (isTooDeep(value)) throw new Problem('PROTOCOL_ERROR', `${name} is nested too deeply.`);
+};
+
+/** Only ranges are counted from the end: of one task nobody should have to guess which it is. */
+const checkIndex = (index: number): void => {
+  if (index < 0) throw invalidIndex();
+};
+
+export const taskBody = (body: unknown): TaskBody => {
+  const task = rawTaskBody(body);
+  checkIndex(task.index);
+  return task;
 };
 
 export const callBody = (body: unknown): CallBody => {
@@ -102,8 +113,11 @@ const choiceOf = ({ task_spec: task, split, index }: RawCreateBody): TaskChoice 
   checkDepth('task_spec', task);
   const bySplit = split != null || index != null;
   if (task != null && !bySplit) return { task };
-  if (task == null && split != null && index != null) return { split, index };
-  throw new Problem('PROTOCOL_ERROR', 'Give either task_spec, or both split and index.');
+  if (task != null || split == null || index == null) {
+    throw new Problem('PROTOCOL_ERROR', 'Give either task_spec, or both split and index.');
+  }
+  checkIndex(index);
+  return { split, index };
 };
 
 /** The header wins, name by name. */

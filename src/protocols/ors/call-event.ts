@@ -1,4 +1,5 @@
 import type { Outcome } from '../../environments/environment.ts';
+import { NO_WORDS } from '../../environments/outcome.ts';
 import { type JobDialect, jobEncoders } from '../../jobs/dialect.ts';
 import type { JobFacts } from '../../jobs/job.ts';
 import type { JobKind } from '../../jobs/kind.ts';
@@ -29,7 +30,7 @@ export const errorText = (message: string): string =>
     .slice(0, ERROR_TOTAL)
     .split(/\r\n|\r|\n/)
     .map((line) => (line.length > ERROR_LINE ? `${line.slice(0, ERROR_LINE - 1)}…` : line))
-    .join('\n') || 'The tool has failed without a reason.';
+    .join('\n') || NO_WORDS;
 
 /** How events are stored: the name of the frame, a space, its data. */
 export const errorEvent = (message: string): string => `error ${errorText(message)}`;

@@ -15,6 +15,7 @@ import { STREAM_HEADERS } from '../../sse/connection.ts';
 import type { Drainable } from '../../sse/drainable.ts';
 import { frame } from '../../sse/frame.ts';
 import type { TimerWheel } from '../../sse/timer-wheel.ts';
+import { messageOf } from '../../tools/message-of.ts';
 import type { JsonObject } from '../../tools/tool.ts';
 import { Problem } from '../problem.ts';
 import {
@@ -209,7 +210,7 @@ export class Calls {
       await job.end('completed', last);
     } catch (error) {
       if (error instanceof JobOver) throw error;
-      await job.end('failed', errorEvent(error instanceof Error ? error.message : String(error)));
+      await job.end('failed', errorEvent(messageOf(error)));
     } finally {
       leave();
     }

@@ -10,6 +10,7 @@ import type { OrsCounts } from '../../ops/metrics.ts';
 import type { CloseReason } from '../../sse/closing.ts';
 import type { Drainable } from '../../sse/drainable.ts';
 import type { TimerWheel } from '../../sse/timer-wheel.ts';
+import { messageOf } from '../../tools/message-of.ts';
 import { Asks } from './asks.ts';
 import { Calls } from './calls.ts';
 import { orsRoutes } from './routes.ts';
@@ -43,8 +44,6 @@ export const openOrs = (parts: OrsParts): Ors => {
   const { config, logger, replica, hosted, directory, jobs, counts, episodes } = parts;
   const { ors, limits } = config;
   const failed = (message: string, error: unknown): void => logger.error({ err: error }, message);
-  const errorOf = (error: unknown): string | undefined =>
-    error === undefined ? undefined : error instanceof Error ? error.message : String(error);
   const sessions = new Sessions({
     ...{ directory, replica, hosted, failed },
     idleMs: ors.idleSeconds * 1_000,
@@ -74,7 +73,7 @@ export const openOrs = (parts: OrsParts): Ors => {
         const { environment, sid } = session;
         counts.tornDown(environment.name, ms / 1_000, error === undefined);
         if (error !== undefined) {
-          const reason = session.conceal(errorOf(error) ?? '');
+          const reason = session.conceal(messageOf(error));
           logger.warn({ sid, environment: environment.name, reason }, 'A teardown has failed.');
         }
       },

@@ -1,6 +1,6 @@
 import express, { type Request, type RequestHandler, type Response, type Router } from 'express';
 import type { Authenticator } from '../../auth/authenticate.ts';
-import type { Environment } from '../../environments/environment.ts';
+import { type Environment, MAX_LISTED } from '../../environments/environment.ts';
 import { SessionError } from '../../environments/session-error.ts';
 import type { Hosted, Sessions, Whereabouts } from '../../environments/sessions.ts';
 import { STREAM_HEADERS } from '../../sse/connection.ts';
@@ -30,8 +30,6 @@ export interface OrsOptions {
 /** Who asks without a token, where none is needed. */
 const ANYBODY = '(anybody)';
 const BODY_BYTES = 16 * 1024 * 1024;
-/** Tasks of one answer. */
-const MAX_RANGE = 10_000;
 /** Visible, and short enough for a log line. */
 export const SESSION_ID = /^[ -~]{1,255}$/;
 export const IDEMPOTENCY_KEY = /^[!-~]{1,255}$/;
@@ -243,7 +241,6 @@ export const orsRoutes = (options: OrsOptions): Router => {
     body,
     discovered(async (environment, env_name, given) => {
       const { split, index } = taskBody(given);
-      if (index < 0) throw new Problem('PROTOCOL_ERROR', 'Invalid index');
       return { task: await environment.task(split, index), env_name };
     }),
   );
@@ -255,8 +252,9 @@ export const orsRoutes = (options: OrsOptions): Router => {
       const count = await environment.count(split);
       const first = clamp(start ?? 0, count);
       const last = clamp(stop ?? count, count);
-      if (last - first > MAX_RANGE)
-        throw new Problem('PROTOCOL_ERROR', `Ask for at most ${MAX_RANGE} tasks at a time.`);
+      if (last - first > MAX_LISTED) {
+        throw new Problem('PROTOCOL_ERROR', `Ask for at most ${MAX_LISTED} tasks at a time.`);
+      }
       return { tasks: first < last ? await environment.range(split, first, last) : [], env_name };
     }),
   );

@@ -1,9 +1,11 @@
 import { statSync } from 'node:fs';
 import { basename, extname } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { messageOf } from '../message-of.ts';
 import { SchemaCheck } from '../schema-check.ts';
 import type { Schema, Tool, ToolProvider, ToolSource } from '../tool.ts';
 import { type DefinedTool, isDefinedTool, resultOfAnswer } from './define-tool.ts';
+import { makeOwnNameKnown } from './own-name.ts';
 
 const DEFAULT_TIMEOUT_SECONDS = 60;
 export const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
@@ -12,7 +14,10 @@ const ANY_OBJECT: Schema = { type: 'object' };
 /** Loads a file as a module; a file that has changed is loaded anew. */
 export type ImportModule = (url: string) => Promise<Readonly<Record<string, unknown>>>;
 
-export const importModule: ImportModule = (url) => import(url) as Promise<Readonly<Record<string, unknown>>>;
+const importModule: ImportModule = (url) => {
+  makeOwnNameKnown();
+  return import(url) as Promise<Readonly<Record<string, unknown>>>;
+};
 
 /** What a file exports. */
 export const exportsOf = (path: string, load: ImportModule = importModule): ReturnType<ImportModule> =>
@@ -54,7 +59,7 @@ export const loadToolModule = async (path: string, load?: ImportModule): Promise
     if (twice) throw new Error(`it has two tools called ${twice.name}`);
     return { source, concurrency: 0, tools: () => tools, onChange: () => {} };
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     throw new Error(`The tools of ${path} cannot be used: ${reason}`, { cause: error });
   }
 };

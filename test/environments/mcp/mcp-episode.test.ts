@@ -236,10 +236,14 @@ describe('rewards by expressions', () => {
     expect(await reward({ reward: 'task.missing == 1 ? 1.0 : 0.0' })).toBe(
       `${begins}The expression cannot be evaluated: No such key: missing.`,
     );
-    expect(await reward({ reward: '0.0 / 0.0' })).toBe(`${begins}it is NaN, not a finite number.`);
-    expect(await reward({ reward: '1.0 / 0.0' })).toBe(`${begins}it is Infinity, not a finite number.`);
-    expect(await reward({ reward: 'task.word' })).toBe(`${begins}it is a string, not a finite number.`);
-    expect(await reward({ finished: 'task.word' })).toBe(`${begins}"finished" is a string, not true or false.`);
+    expect(await reward({ reward: '0.0 / 0.0' })).toBe(`${begins}reward must be a finite number or null, not NaN.`);
+    expect(await reward({ reward: '1.0 / 0.0' })).toBe(
+      `${begins}reward must be a finite number or null, not Infinity.`,
+    );
+    expect(await reward({ reward: 'task.word' })).toBe(
+      `${begins}reward must be a finite number or null, not a string.`,
+    );
+    expect(await reward({ finished: 'task.word' })).toBe(`${begins}finished must be true or false, not a string.`);
   });
 });
 
@@ -288,11 +292,19 @@ describe('rewards by a module', () => {
 
   it.each<[string, RewardFunction, string]>([
     ['throw', () => Promise.reject(new Error('the judge is ill')), 'the judge is ill'],
-    ['give NaN', () => ({ reward: Number.NaN }), 'it is NaN, not a finite number.'],
-    ['give a text', () => ({ reward: '1' }) as never, 'it is a string, not a finite number.'],
+    ['give NaN', () => ({ reward: Number.NaN }), 'reward must be a finite number or null, not NaN.'],
+    ['give a text', () => ({ reward: '1' }) as never, 'reward must be a finite number or null, not a string.'],
     ['give a bare number', () => 1 as never, 'the module gave a number, not an object.'],
-    ['say something else than yes or no', () => ({ finished: 1 }) as never, '"finished" is 1, not true or false.'],
-    ['give metadata that is no JSON', () => ({ metadata: { n: 1n } }), '"metadata" cannot be written as JSON.'],
+    [
+      'say something else than yes or no',
+      () => ({ finished: 1 }) as never,
+      'finished must be true or false, not a number.',
+    ],
+    [
+      'give metadata that is no JSON',
+      () => ({ metadata: { n: 1n } }),
+      'metadata.n is a bigint, which JSON cannot say.',
+    ],
   ])('that %s are errors', async (_, judge, message) => {
     const episode = await judged(judge);
     await expect(call(episode, 'echo', { text: 'x' })).rejects.toMatchObject({

@@ -26,7 +26,7 @@ describe('the prompt of a task', () => {
   it('is what the task says itself', () => {
     expect(promptOf({ prompt: 'p {x}' }, undefined)).toEqual([text('p {x}')]);
     const image = { type: 'image', data: 'aGk=', mimeType: 'image/png' };
-    const prompt = ['a', { type: 'text', text: 'b', detail: { c: 1 }, extra: 1 }, image];
+    const prompt = ['a', { type: 'text', text: 'b', detail: { c: 1 } }, image];
     expect(promptOf({ prompt }, undefined)).toEqual([
       text('a'),
       { text: 'b', detail: { c: 1 }, type: 'text' },
@@ -34,10 +34,18 @@ describe('the prompt of a task', () => {
     ]);
   });
 
-  it.each([[{}], [{ prompt: 7 }], [{ prompt: [] }], [{ prompt: [{ type: 'audio' }] }], [{ prompt: [null] }]])(
-    'is an error if the task says %j',
-    (task) => {
-      expect(() => promptOf(task, undefined)).toThrow(expect.objectContaining({ code: 'invalid_task' }));
-    },
-  );
+  const none = 'The task has no field "prompt", and the environment has none for all tasks.';
+  const image = { type: 'image', data: 'no base64', mimeType: 'image/png' };
+  it.each([
+    [{}, none],
+    [{ prompt: null }, none],
+    [{ prompt: [] }, none],
+    [{ prompt: 7 }, 'The task cannot be used: prompt must be text or a block, not a number.'],
+    [{ prompt: ['a', null] }, 'The task cannot be used: prompt[1] must be text or a block, not null.'],
+    [{ prompt: [{ type: 'audio' }] }, 'The task cannot be used: prompt[0].type must be "text" or "image".'],
+    [{ prompt: [{ type: 'text', txt: 'a' }] }, 'The task cannot be used: prompt[0].txt is not known.'],
+    [{ prompt: [image] }, 'The task cannot be used: prompt[0].data must be base64.'],
+  ])('is refused as that of a module would be if the task says %j', (task, message) => {
+    expect(() => promptOf(task, undefined)).toThrow(expect.objectContaining({ code: 'invalid_task', message }));
+  });
 });

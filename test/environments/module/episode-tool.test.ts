@@ -53,7 +53,7 @@ describe('the tools of an environment', () => {
     expect(await episode.call(call('broken'))).toEqual({ ok: false, error: 'It is broken.' });
     expect(await episode.call(call('media'))).toMatchObject({
       output: {
-        blocks: [{ data: 'AAEC' }, { text: '[audio of the type audio/wav]' }, { text: 'a: https://a.example' }],
+        blocks: [{ data: 'AAEC' }, { text: '[audio, audio/wav, 3 bytes]' }, { text: '[link to https://a.example, a]' }],
       },
     });
     expect(episode.timeLimitMs?.('facts')).toBe(60_000);

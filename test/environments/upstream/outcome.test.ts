@@ -43,11 +43,11 @@ describe('the result of a call on an upstream', () => {
   });
 
   it.each([
-    ['{"ok":true,"output":{"reward":1e999}}', 'the reward is not a number'],
+    ['{"ok":true,"output":{"reward":1e999}}', 'reward must be a finite number or null, not Infinity'],
     ['{"ok":true,"output":{"reward":NaN}}', 'it is not JSON'],
-    ['{"ok":true,"output":{"reward":"1"}}', 'the reward is not a number'],
-    ['{"ok":true,"output":{"finished":1}}', 'finished is neither true nor false'],
-    ['{"ok":true,"output":{"metadata":[]}}', 'the metadata of the output is not an object'],
+    ['{"ok":true,"output":{"reward":"1"}}', 'reward must be a finite number or null, not a string'],
+    ['{"ok":true,"output":{"finished":1}}', 'finished must be true or false, not a number'],
+    ['{"ok":true,"output":{"metadata":[]}}', 'metadata must be an object or null, not a list'],
     ['{"ok":true,"output":{"blocks":{}}}', 'the blocks of the output is not a list'],
     ['{"ok":true,"output":{"blocks":[{"type":"text"}]}}', 'the text of a block is not a text'],
     ['{"ok":true}', 'it has no output'],

@@ -131,7 +131,7 @@ describe('a call on an upstream', () => {
     const failure = (name: string) => episode.call(echo('', { name })).catch((error: Error) => error.message);
     expect(await failure('lines')).toBe('one\n  two\n\nfour');
     expect(await failure('long')).toBe(`${'\u00e9'.repeat(8_192)}…`);
-    expect(await failure('mute')).toBe('The tool failed, and did not say why.');
+    expect(await failure('mute')).toBe('The tool failed and did not say why.');
   });
 
   it('fails when its result is larger than it may be, in many pieces or in one', async () => {

@@ -55,12 +55,6 @@ describe('what an upstream has', () => {
     expect(() => upstream(server, {}, { headers: { 'x-a': 'b\nc' } })).toThrow('x-a');
   });
 
-  it('is asked for with the name and password of the URL', async () => {
-    const server = await OrsServer.start();
-    await upstream({ url: server.url.replace('//', '//me:p%40ss@') }).splits();
-    expect(server.requests[0]?.headers.authorization).toBe(`Basic ${btoa('me:p@ss')}`);
-  });
-
   it.each([
     [400, 'Invalid split', 'invalid_split'],
     [400, 'Invalid index', 'invalid_index'],

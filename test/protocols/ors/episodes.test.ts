@@ -166,7 +166,9 @@ describe.each([1, 2])('a complete episode (%d replicas)', (replicas) => {
       { tasks: [], env_name: name },
     ]);
     const { sid } = (await trainer.ask('POST', '/create_session')).body as { sid: string };
-    const wrong = await trainer.ask('POST', '/create', { sid, body: { env_name: name, split: 'train', index: 9 } });
-    expect(wrong).toMatchObject({ status: 400, body: { detail: 'Invalid index' } });
+    for (const index of [9, -1]) {
+      const wrong = await trainer.ask('POST', '/create', { sid, body: { env_name: name, split: 'train', index } });
+      expect(wrong).toMatchObject({ status: 400, body: { detail: 'Invalid index' } });
+    }
   });
 });

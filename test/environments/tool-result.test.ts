@@ -1,5 +1,5 @@
-import { blocksOf, errorOf, textOf } from '../../../src/environments/mcp/blocks.ts';
-import type { ToolContent, ToolResult } from '../../../src/tools/tool.ts';
+import { blocksOfResult, errorOfResult, textOfResult } from '../../src/environments/tool-result.ts';
+import type { ToolContent, ToolResult } from '../../src/tools/tool.ts';
 
 const result = (...content: ToolContent[]): ToolResult => ({ content, isError: false });
 const data = Buffer.from('hello').toString('base64');
@@ -13,12 +13,12 @@ describe('the result of a tool', () => {
     [{ type: 'resource', uri: 'demo://1', text: 'inside' }, '[resource demo://1]\ninside'],
     [{ type: 'resource', uri: 'demo://1', blob: data, mimeType: 'a/b' }, '[resource demo://1, a/b, 5 bytes]'],
   ])('%j is read as text', (content, text) => {
-    expect(blocksOf(result(content))).toEqual([{ text, detail: null, type: 'text' }]);
+    expect(blocksOfResult(result(content))).toEqual([{ text, detail: null, type: 'text' }]);
   });
 
   it('keeps images, and the order', () => {
     const image = { type: 'image', data, mimeType: 'image/png' } as const;
-    const blocks = blocksOf(result(image, { type: 'text', text: 'a' }));
+    const blocks = blocksOfResult(result(image, { type: 'text', text: 'a' }));
     expect(blocks).toEqual([
       { ...image, detail: null },
       { text: 'a', detail: null, type: 'text' },
@@ -27,9 +27,9 @@ describe('the result of a tool', () => {
 
   it('that is only structured is shown as JSON', () => {
     const structured: ToolResult = { content: [], structured: { a: 1 }, isError: false };
-    expect(blocksOf(structured)).toEqual([{ text: '{"a":1}', detail: null, type: 'text' }]);
-    expect(textOf(structured)).toBe('{"a":1}');
-    expect(blocksOf(result())).toEqual([]);
+    expect(blocksOfResult(structured)).toEqual([{ text: '{"a":1}', detail: null, type: 'text' }]);
+    expect(textOfResult(structured)).toBe('{"a":1}');
+    expect(blocksOfResult(result())).toEqual([]);
   });
 
   it('is for rules what the tool has said, and nothing of ours', () => {
@@ -39,12 +39,12 @@ describe('the result of a tool', () => {
       { type: 'resource', uri: 'demo://1', text: 'b' },
       { type: 'resource', uri: 'demo://2', blob: data },
     );
-    expect(textOf(all)).toBe('a\nb');
+    expect(textOfResult(all)).toBe('a\nb');
   });
 
   it('that is an error always has words', () => {
-    expect(errorOf(result({ type: 'text', text: 'a' }, { type: 'text', text: 'b' }))).toBe('a\nb');
-    expect(errorOf(result({ type: 'image', data, mimeType: 'image/png' }))).toBe('[image]');
-    expect(errorOf(result())).toBe('The tool failed and did not say why.');
+    expect(errorOfResult(result({ type: 'text', text: 'a' }, { type: 'text', text: 'b' }))).toBe('a\nb');
+    expect(errorOfResult(result({ type: 'image', data, mimeType: 'image/png' }))).toBe('[image]');
+    expect(errorOfResult(result())).toBe('The tool failed and did not say why.');
   });
 });
