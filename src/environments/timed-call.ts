@@ -20,6 +20,7 @@ export const timedCall = (
   limitMs: number,
   ending: AbortSignal,
 ): TimedCall => {
+  ending.throwIfAborted(); // it may have ended while the call was on its way here
   const limit = Math.min(limitMs, MAX_TIMER_MS);
   // One listener on the session's signal for each call, taken away with it: a session may see a million.
   const stop = new AbortController();
