@@ -106,7 +106,10 @@ export class EpisodeLog {
         this.waiting.unshift(...lines);
         if (!this.failing) warn(`The episode log cannot be written: ${(error as Error).message}`);
         this.failing = true;
-        if (this.closed) return;
+        if (this.closed) {
+          warn(`${this.waiting.splice(0).length + this.dropped} lines of the episode log were lost.`);
+          return;
+        }
         await pause(RETRY_MS);
       }
     }
@@ -126,9 +129,10 @@ export const linesToRedis =
   (part: Pick<RedisPartition, 'query'>, key: string): WriteLines =>
   async (lines) => {
     await part.query(async (redis) => {
-      const pipeline = redis.pipeline();
-      for (const line of lines) pipeline.xadd(key, 'MAXLEN', '~', STREAM_LENGTH, '*', 'e', line);
-      const [first] = (await pipeline.exec()) ?? [];
+      // All or none: a Redis that is full would take some of them, and get those again.
+      const transaction = redis.multi();
+      for (const line of lines) transaction.xadd(key, 'MAXLEN', '~', STREAM_LENGTH, '*', 'e', line);
+      const [first] = (await transaction.exec()) ?? [];
       if (first?.[0]) throw first[0];
     });
   };
