@@ -3,6 +3,7 @@ import { episodeIdOf, holderOf, replicaOf } from '../../src/environments/holder.
 import { MemoryDirectory } from '../../src/environments/memory-directory.ts';
 import { sessionKey } from '../../src/environments/sessions.ts';
 import { LogError } from '../../src/streams/log.ts';
+import { BareEnvironment } from './bare.ts';
 import { Gate, Replica, Stage, settle } from './stage.ts';
 
 const MINUTE = 60_000;
@@ -75,6 +76,7 @@ describe('sessions at their edges', () => {
     await replica.create(hosted, 'first');
     await expect(replica.create(hosted, 'second')).rejects.toMatchObject({ code: 'full' });
     expect(acquired).toBe(1);
+    expect(await replica.sessions.isKnown('ann', 'second')).toBe(false);
     // Two at the same moment see one place: the second is refused when it is its turn, and forgotten.
     await replica.sessions.end(replica.sessions.local('ann', 'first') as never, 'deleted');
     const both = await Promise.allSettled([replica.create(hosted, 'third'), replica.create(hosted, 'fourth')]);
@@ -141,16 +143,17 @@ describe('sessions at their edges', () => {
   });
 
   it('that end while they wait for a place never begin, though one comes free at that moment', async () => {
-    const hosted = stage.hosted({ maxSessions: 1, maxQueued: 1 });
+    const bare = new BareEnvironment();
+    const hosted = { ...stage.hosted({ maxSessions: 1, maxQueued: 1 }), environment: bare };
     start(hosted);
-    await replica.create(hosted, 'first');
+    const first = await replica.create(hosted, 'first');
     const second = await replica.create(hosted, 'second');
     await settle();
-    const closed = second.close('deleted');
-    second.begin();
+    const closed = second.close('deleted'); // the place of the first is free before the second has left the line
+    await replica.sessions.end(first, 'deleted');
     await closed;
     await settle();
-    expect(stage.log).toEqual(['setup']);
+    expect(bare.log).toEqual(['open', 'close']);
     await replica.sessions.end(second, 'deleted');
   });
 
