@@ -18,6 +18,8 @@ export interface EpisodeLogOptions {
 /** What waits while it cannot be written; beyond it the oldest go. */
 const MAX_WAITING = 10_000;
 const AT_ONCE = 1_000;
+/** A task that a client gives itself may be as large as a request. */
+const LONGEST_TASK = 16_384;
 const RETRY_MS = 1_000;
 
 /**
@@ -39,7 +41,16 @@ export class EpisodeLog {
   }
 
   began(session: Session, { choice }: EpisodeRequest): void {
-    this.put('begin', session, 'task' in choice ? { task: choice.task } : choice);
+    if ('task' in choice) {
+      const text = session.conceal(JSON.stringify(choice.task));
+      this.put(
+        'begin',
+        session,
+        text.length <= LONGEST_TASK ? { task: JSON.parse(text) } : { task_bytes: text.length },
+      );
+    } else {
+      this.put('begin', session, choice);
+    }
   }
 
   setUp(session: Session, ms: number, error: string | undefined): void {
@@ -107,7 +118,10 @@ export class EpisodeLog {
         if (!this.failing) warn(`The episode log cannot be written: ${(error as Error).message}`);
         this.failing = true;
         const { signal } = this.closing;
-        if (signal.aborted) return;
+        if (signal.aborted) {
+          warn(`${this.waiting.splice(0).length + this.dropped} lines of the episode log were lost.`);
+          return;
+        }
         await pause(RETRY_MS, signal).catch(() => {}); // one more attempt before it closes
       }
     }
@@ -127,9 +141,10 @@ export const linesToRedis =
   (part: Pick<RedisPartition, 'query'>, key: string): WriteLines =>
   async (lines) => {
     await part.query(async (redis) => {
-      const pipeline = redis.pipeline();
-      for (const line of lines) pipeline.xadd(key, 'MAXLEN', '~', STREAM_LENGTH, '*', 'e', line);
-      const [first] = (await pipeline.exec()) ?? [];
+      // All or none: a Redis that is full would take some of them, and get those again.
+      const transaction = redis.multi();
+      for (const line of lines) transaction.xadd(key, 'MAXLEN', '~', STREAM_LENGTH, '*', 'e', line);
+      const [first] = (await transaction.exec()) ?? [];
       if (first?.[0]) throw first[0];
     });
   };

@@ -142,11 +142,9 @@ export class Session {
     this.activeAt = Math.max(this.activeAt, at);
   }
 
-  /** Something is being done for it: activity at the start and at the end. */
+  /** Something is being done for it: until its end it is not idle. */
   async during<T>(work: () => Promise<T>): Promise<T> {
-    if (this.end) throw sessionGone(this.end);
     this.requests++;
-    this.touch();
     try {
       return await work();
     } finally {
@@ -186,7 +184,6 @@ export class Session {
       throw new SessionError('busy', `This session has ${maxCalls} calls at the same time already; try again later.`);
     }
     this.running++;
-    this.touch();
     let left = false;
     return () => {
       if (left) return;

@@ -60,6 +60,7 @@ const redis = (): Place => {
     pass: async (ms) => {
       for (const key of await admin.keys('*:ors:*')) {
         const left = await admin.pttl(key);
+        if (left === -1) continue; // it would stay for ever
         if (left <= ms) await admin.del(key);
         else await admin.pexpire(key, left - ms);
         if ((await admin.type(key)) !== 'hash') continue;
@@ -110,6 +111,23 @@ describe.each([memory(), redis()])('the directory of sessions ($name)', (place) 
     expect(await directory.visit('a')).toEqual({ state: 'open', owner: 'one', environment: 'sums' });
   });
 
+  it('keeps an open session for as long as any, though its id is issued again', async () => {
+    await directory.open('a', 'one', 'sums');
+    await directory.issue('a');
+    await place.pass(OPEN_MS - 1_000);
+    expect(await directory.visit('a')).toMatchObject({ state: 'open' });
+    await place.pass(1_000);
+    expect(await directory.visit('a')).toBeUndefined();
+  });
+
+  it('does not forget what is in use while it tidies up', async () => {
+    await directory.open('a', 'one', 'sums');
+    await directory.issue('b');
+    await place.pass(60_000);
+    await directory.issue('c');
+    for (const key of ['a', 'b', 'c']) expect(await directory.visit(key)).toBeDefined();
+  });
+
   it('opens an id once, and tells the second who has it', async () => {
     await directory.issue('a');
     expect(await directory.open('a', 'one', 'sums')).toBe('opened');
@@ -126,10 +144,13 @@ describe.each([memory(), redis()])('the directory of sessions ($name)', (place) 
   it('remembers how a session ended, until its id is used again or an hour has passed', async () => {
     await directory.open('a', 'one', 'sums');
     await directory.close('a', 'one', 'expired');
-    expect(await directory.visit('a')).toMatchObject({ state: 'expired' });
+    expect(await directory.visit('a')).toEqual({ state: 'expired', owner: 'one', environment: 'sums' });
     expect(await directory.open('a', 'two', 'sums')).toBe('opened');
+    await place.pass(OPEN_MS - 1_000);
     await directory.close('a', 'two', 'deleted');
-    await place.pass(TOMBSTONE_MS);
+    await place.pass(TOMBSTONE_MS - 1_000); // an hour from its end, not from its last sign of life
+    expect(await directory.visit('a')).toMatchObject({ state: 'deleted' });
+    await place.pass(1_000);
     expect(await directory.visit('a')).toBeUndefined();
   });
 
@@ -162,6 +183,23 @@ describe.each([memory(), redis()])('the directory of sessions ($name)', (place) 
     const ago = renewed === 'taken' ? Number.NaN : (renewed.askedAgoMs ?? Number.NaN);
     expect(ago).toBeGreaterThanOrEqual(60_000);
     expect(ago).toBeLessThan(70_000);
+    await place.pass(60_000);
+    expect(await directory.renew('a', 'one', 'sums')).not.toEqual({ askedAgoMs: undefined });
+  });
+
+  it('does not take a question about an earlier session of that id for one about this', async () => {
+    await directory.open('a', 'one', 'sums');
+    await directory.visit('a');
+    await directory.close('a', 'one', 'deleted');
+    await directory.visit('a');
+    await directory.open('a', 'one', 'sums');
+    expect(await directory.renew('a', 'one', 'sums')).toEqual({ askedAgoMs: undefined });
+  });
+
+  it('gives an owner its session back though the id was issued again meanwhile', async () => {
+    await directory.issue('a');
+    expect(await directory.renew('a', 'one', 'sums')).toEqual({ askedAgoMs: undefined });
+    expect(await directory.visit('a')).toEqual({ state: 'open', owner: 'one', environment: 'sums' });
   });
 
   it('tells an owner that was taken for dead that the session is not its own any more', async () => {
