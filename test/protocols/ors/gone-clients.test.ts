@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Response } from 'express';
 import { MemoryDirectory } from '../../../src/environments/memory-directory.ts';
@@ -88,7 +88,7 @@ describe('a call whose way is long', () => {
         throw new Error(message);
       },
     });
-    server = createServer(async (req, res) => {
+    const answer = async (req: IncomingMessage, res: ServerResponse): Promise<void> => {
       const body: Buffer[] = [];
       for await (const bytes of req) body.push(bytes as Buffer);
       const { name, input, task_id: taskId } = callBody(JSON.parse(Buffer.concat(body).toString()));
@@ -107,7 +107,8 @@ describe('a call whose way is long', () => {
         res.writeHead(orsProblem(error).status).end('{}');
       }
       handled.open();
-    });
+    };
+    server = createServer((req, res) => void answer(req, res));
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     trainer = new Trainer(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
