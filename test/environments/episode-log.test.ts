@@ -314,7 +314,7 @@ describe('the episode log in Redis', () => {
       const seen: string[][] = [];
       const watched = { query: part.query.bind(part) };
       const write = linesToRedis(watched, 'log');
-      const monitor = await admin.duplicate().monitor();
+      const monitor = await admin.monitor();
       monitor.on('monitor', (_time: string, args: string[]) => seen.push(args));
       await write(['one', 'two']);
       const entries = async (): Promise<string[][]> =>

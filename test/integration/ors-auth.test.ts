@@ -2,6 +2,7 @@ import { mintToken } from '../../src/auth/token.ts';
 import { lab, startHosting } from '../support/environment.ts';
 import { type RunningGateway, SECRET, tokenFor } from '../support/gateway.ts';
 import { bodyFor, ENVIRONMENT_ROUTES, ROOT_ROUTES } from '../support/ors-routes.ts';
+import { Trainer } from '../support/trainer.ts';
 
 type Headers = Readonly<Record<string, string>>;
 const LISTED = 'https://app.example';
@@ -61,6 +62,20 @@ describe('ORS that needs a token', () => {
     expect((await send(running, 'POST', '/delete', of(bob))).status).toBe(200);
     expect(await told(await send(running, 'POST', '/ping', of(bob)))).toEqual([410, { detail: 'Session deleted' }]);
     expect((await send(running, 'POST', '/ping', of(ann))).status).toBe(200);
+  });
+
+  it('ends the stream of a call with the token that asked for it; the call goes on for the next', async () => {
+    const short = { Authorization: `Bearer ${tokenFor({ sub: 'ann', scope: 'ors', ttlSeconds: 1 })}` };
+    const long = new Trainer(running.url, ann);
+    const sid = await long.session();
+    const first = new Trainer(running.url, short).open(sid, 'wait');
+    const { taskId = '', error, result } = await first.done;
+    expect([taskId === '', error, result]).toEqual([false, undefined, undefined]);
+    const second = long.open(sid, 'wait', {}, { taskId });
+    expect((await second.begun()).taskId).toBe(taskId);
+    second.leave();
+    await long.ask('POST', '/delete', { sid });
+    long.close();
   });
 
   it('takes the cookie from pages of trusted origins only', async () => {

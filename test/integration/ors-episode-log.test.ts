@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
+import { ModuleEnvironment } from '../../src/environments/module/module-environment.ts';
 import { eventually } from '../streams/logs.ts';
 import { makeDirectory } from '../support/directory.ts';
 import { lab, startHosting } from '../support/environment.ts';
@@ -75,7 +76,10 @@ describe('the episode log of a gateway', () => {
     expect(await counts('sluice_ors_call_seconds')).toEqual({ 'lab ok': 2, 'lab refused': 1, 'lab error': 1 });
     expect(await counts('sluice_ors_teardown_seconds')).toEqual({ 'lab ok': 1 });
     expect(await counts('sluice_ors_sessions_ended_total')).toEqual({ 'lab deleted': 2 });
+    const closed = jest.spyOn(ModuleEnvironment.prototype, 'close');
     await running.stop();
+    expect(closed).toHaveBeenCalled();
+    closed.mockRestore();
     expect(await counts('sluice_ors_sessions')).toEqual({});
     expect(await counts('sluice_ors_teardown_seconds')).toEqual({ 'lab ok': 1, 'lab error': 1 });
     expect(await counts('sluice_ors_sessions_ended_total')).toEqual({ 'lab deleted': 2, 'lab stopped': 1 });

@@ -143,10 +143,15 @@ export class Calls {
     }
     if (!started.created) leave();
     const reader = await jobs.attach(started.id, { principal: wanted.principal, after: 0 });
+    // With a key it can be asked for again without harm.
+    if (res.destroyed && wanted.idempotencyKey === undefined) {
+      reader?.close(); // not as one that was left: who asks again should not be led to a call that never began
+      begin(false);
+      return;
+    }
     if (reader) this.stream(res, reader, wanted, key, call);
     else this.tell(res, GONE);
-    // With a key it can be asked for again without harm.
-    begin(!res.destroyed || wanted.idempotencyKey !== undefined);
+    begin(true);
   }
 
   private async startElsewhere(

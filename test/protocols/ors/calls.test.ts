@@ -125,6 +125,7 @@ describe.each([siteWith('memory', 1), siteWith('two replicas', 2)])('calls ($nam
       const called = await trainer.call(sid, 'echo', { text: 'hi' }, { environment: 'BENCH' });
       expect(called).toMatchObject({ status: 200, headers: { 'content-type': 'text/event-stream; charset=utf-8' } });
       expect(called.frames.map(({ event }) => event)).toEqual(['task_id', 'end']);
+      expect(called.comments).toEqual(trainer === near ? [] : [': accepted']); // or it is only guessed that it began
       expect(called.taskId).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/);
       expect(called.result).toEqual({
         ok: true,
