@@ -102,7 +102,11 @@ export class OrsClient {
     return exchange(this.pool, {
       ...request,
       ...{ origin, path: `${base}${request.path}`, headers: { ...headers, ...request.headers } },
-      head: (status, answered) => request.head(status, answered),
+      head: (status, answered) => {
+        // Said with the answer to `create` already: the very first call may be lost before its own is there.
+        if (answered['x-sluice-idempotency'] === 'honoured') this.honoursKeys = true;
+        request.head(status, answered);
+      },
       data: (bytes) => request.data(bytes),
     });
   }

@@ -133,10 +133,9 @@ export class RelayedCall {
     return this.refused(status, Buffer.from(refusal, 'latin1').toString(), answered);
   }
 
+  /** That it keeps to keys is learnt wherever it says so; here that another server stands there now. */
   private learn(status: number, headers: IncomingHttpHeaders): void {
-    const { client } = this.options;
-    if (headers['x-sluice-idempotency'] === 'honoured') client.honoursKeys = true;
-    else if (status === 200) client.honoursKeys = false; // another server stands there now
+    if (status === 200 && headers['x-sluice-idempotency'] !== 'honoured') this.options.client.honoursKeys = false;
   }
 
   private lost(error: Lost, answered: boolean): Setback {

@@ -65,7 +65,7 @@ const PING_SECONDS = 10;
 const ACCEPT_MS = 2_000;
 const GONE = 'The result of this call is no longer kept.';
 /** Says to another gateway that a call may be sent again with the same key. */
-const HEADERS = { 'X-Sluice-Idempotency': 'honoured' };
+export const CALL_HEADERS = { 'X-Sluice-Idempotency': 'honoured' };
 
 const fingerprintOf = ({ name, input }: Pick<WantedCall, 'name' | 'input'>): string =>
   hash('sha256', `${name}\n${JSON.stringify(input)}`, 'base64url');
@@ -249,7 +249,7 @@ export class Calls {
     const { id } = reader.track;
     let over = false;
     const stream: JobStream = new JobStream(res, reader, {
-      ...{ wheel, slowMs, expiresAt, headers: HEADERS },
+      ...{ wheel, slowMs, expiresAt, headers: CALL_HEADERS },
       dialect: callDialect,
       heartbeatSeconds: PING_SECONDS,
       frameByFrame: true,
@@ -267,7 +267,7 @@ export class Calls {
 
   /** An answer that is nothing but an error. */
   private tell(res: Response, message: string): void {
-    res.writeHead(200, { ...STREAM_HEADERS, ...HEADERS });
+    res.writeHead(200, { ...STREAM_HEADERS, ...CALL_HEADERS });
     res.end(frame({ event: 'error', data: message }));
   }
 }

@@ -81,7 +81,10 @@ export const ROOT_OPERATIONS: Readonly<Record<string, Described>> = {
     description: 'Answered at once: the setup goes on, and whatever needs it waits for it. Any session id will do.',
     parameters: ['SessionId', 'Secrets', 'Deployment'],
     body: { schema: schemaRef('OrsCreateBody'), example: { env_name: 'sums', split: 'train', index: 0 } },
-    answer: answered(session, { sid: SID }),
+    answer: {
+      ...answered(session, { sid: SID }),
+      headers: { 'X-Sluice-Idempotency': headerRef('SluiceIdempotency') },
+    },
     refusals: [400, 404, 413, 429],
   },
   ping: {

@@ -10,7 +10,7 @@ import { Problem, quoted } from '../problem.ts';
 import type { Asks, Question } from './asks.ts';
 import { callBody, createBody, rangeBody, splitBody, taskBody } from './bodies.ts';
 import { taskFrame } from './call-event.ts';
-import type { Calls } from './calls.ts';
+import { CALL_HEADERS, type Calls } from './calls.ts';
 import { orsProblem } from './problems.ts';
 
 export interface OrsOptions {
@@ -171,7 +171,7 @@ export const orsRoutes = (options: OrsOptions): Router => {
     const { environment, choice, secrets } = createBody(req.body, req.get('X-Secrets'));
     const one = environment === undefined ? preferred(req) : named(environment);
     await sessions.create(one, { sid, principal: caller.principal, choice, secrets });
-    res.json({ sid });
+    res.set(CALL_HEADERS).json({ sid });
   });
   router.post('/ping', admitted, withSid, inSession, (_req, res) => {
     res.json({ status: 'ok' });

@@ -24,7 +24,7 @@ const frameOf = (data: string): string => callDialect.encoders.plain.encode({ se
 
 describe('the events of a call', () => {
   it('cut an error to what clients take: 4096 characters a line, 16384 in all, and never nothing', () => {
-    expect(errorText('')).toBe('The tool has failed without a reason.');
+    expect(errorText('')).toBe('The tool failed and did not say why.');
     expect(errorText('a\r\nb\rc\nd')).toBe('a\nb\nc\nd');
     expect(errorText('x'.repeat(4_096))).toBe('x'.repeat(4_096));
     expect(errorText('x'.repeat(4_097))).toBe(`${'x'.repeat(4_095)}…`);
