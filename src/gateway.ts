@@ -8,17 +8,11 @@ import { AgentGate } from './agents/agent-gate.ts';
 import { apiDocument } from './api-document.ts';
 import { makeApp } from './app.ts';
 import { AuthError } from './auth/auth-error.ts';
-import { Authenticator } from './auth/authenticate.ts';
-import { MemoryFirstUse } from './auth/first-use.ts';
-import { JwksKeys } from './auth/jwks.ts';
-import { FixedKeys, type KeySource, publicKey, secretKey } from './auth/keys.ts';
+import { openAuth } from './auth/open-auth.ts';
 import { SCOPES } from './auth/principal.ts';
-import { RedisFirstUse } from './auth/redis-first-use.ts';
 import { authRoutes } from './auth/routes.ts';
 import { SessionCookie } from './auth/session.ts';
-import { Tickets } from './auth/tickets.ts';
 import { mintToken } from './auth/token.ts';
-import { Verifier } from './auth/verifier.ts';
 import type { Config } from './config/config.ts';
 import { ConfigError } from './config/config-error.ts';
 import { redisSettings } from './config/redis.ts';
@@ -179,28 +173,10 @@ export class Gateway {
     });
     const publishRate = new PublishRate({ perSecond: limits.maxPublishPerSecond, failed, ...counts });
 
-    const firstUse = shared
-      ? new RedisFirstUse({
-          keyPrefix: shared.sharedPrefix,
-          run: async (command, ...args) => {
-            const redis = shared.connection();
-            if (!redis) throw new Error('Redis is away.');
-            return redis.call(command, ...args);
-          },
-        })
-      : new MemoryFirstUse();
-    const tickets = new Tickets({ key: this.ticketKey(), firstUse });
-    const verifier = new Verifier({
-      keys: this.keys(),
-      clockToleranceSeconds: config.jwt.clockToleranceSeconds,
-      ...(config.jwt.issuer !== undefined && { issuer: config.jwt.issuer }),
-      ...(config.jwt.audience !== undefined && { audience: config.jwt.audience }),
-    });
-    const authenticator = new Authenticator({
-      verifier,
-      tickets,
+    const { authenticator, tickets } = openAuth({
+      ...{ config, shared, ownSecret: this.ownSecret },
       requireTls: process.env.NODE_ENV === 'production',
-      allowedOrigins: config.cors.origins,
+      warn: (message) => logger.warn(message),
     });
     const adminOr =
       (message: string) =>
@@ -499,26 +475,5 @@ export class Gateway {
 
   private sendAway(stream: Drainable): void {
     stream.drain(this.config.ossa.retryMs + Math.random() * RETURN_WITHIN_MS);
-  }
-
-  private keys(): KeySource[] {
-    const { secret, publicKeys, jwksUrl } = this.config.jwt;
-    const fixed = [
-      ...[secret ?? this.ownSecret].flatMap((text) => (text === undefined ? [] : [secretKey(text)])),
-      ...publicKeys.map((pem) => publicKey(pem)),
-    ];
-    return [
-      ...(fixed.length > 0 ? [new FixedKeys(fixed)] : []),
-      ...(jwksUrl === undefined ? [] : [new JwksKeys({ url: jwksUrl })]),
-    ];
-  }
-
-  private ticketKey(): string | Uint8Array {
-    const key = this.config.auth.ticketSecret ?? this.config.jwt.secret ?? this.ownSecret;
-    if (key !== undefined) return key;
-    if (this.config.redis.url !== undefined) {
-      this.logger.warn('Tickets are good on the replica that issued them only: set auth.ticketSecret to share them.');
-    }
-    return randomBytes(32);
   }
 }

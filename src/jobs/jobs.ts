@@ -8,8 +8,8 @@ import type { JobKind } from './kind.ts';
 import { Lingering } from './lingering.ts';
 import { JobReader } from './reader.ts';
 import { Reaper } from './reaper.ts';
+import { Shelf } from './shelf.ts';
 import type { Approved, Cancelled, Command, JobPage, JobStore, NewJob } from './store.ts';
-import { Track } from './track.ts';
 import { type Job, JobWriter, type WriterObserver } from './writer.ts';
 
 /** Does a job. Returns when it has ended it; what it throws ends it as failed. */
@@ -88,9 +88,7 @@ export class Jobs {
   private readonly owned = new Map<string, Owned>();
   /** Jobs that the store may have already and this replica has not; true: something was asked of them meanwhile. */
   private readonly creating = new Map<string, boolean>();
-  private readonly tracks = new Map<string, Track>();
-  /** Streams that nobody reads: they leave after a while, since readers come back. */
-  private readonly unread: Lingering;
+  private readonly shelf: Shelf;
   /** Jobs that are over: for a while they can still be given again to a store that loses them. */
   private readonly done: Lingering;
   /** Replicas that somebody has asked for and that had no lease, and since when. */
@@ -111,7 +109,12 @@ export class Jobs {
     this.options = options;
     this.times = { ...TIMES, ...options.times };
     const { store, replica, observe } = options;
-    this.unread = new Lingering(this.times.lingerMs, (id) => this.forgetUnread(id));
+    this.shelf = new Shelf({
+      ...{ store, kindOf: (name) => this.kinds.get(name)?.kind },
+      holdOffMs: this.times.holdOffMs,
+      lingerMs: this.times.lingerMs,
+      isWritten: (id) => this.owned.get(id)?.writer.over === false,
+    });
     this.done = new Lingering(this.times.lingerMs, (id) => this.owned.delete(id));
     this.reaper = new Reaper({
       store,
@@ -191,8 +194,7 @@ export class Jobs {
     id: string,
     { principal, after }: { readonly principal?: string; readonly after: number | undefined },
   ): Promise<JobReader | undefined> {
-    const track = this.track(id);
-    this.unread.keep(id);
+    const track = this.shelf.take(id);
     const holder = { wake: () => {} };
     track.waiters.add(holder); // or it might leave while we wait
     const known = track.facts !== undefined || (await track.follow(after ?? 0));
@@ -200,11 +202,11 @@ export class Jobs {
     if (allowed && after !== undefined) await track.reach(after);
     track.waiters.delete(holder);
     if (!allowed) {
-      if (known) this.leave(id);
-      else if (this.tracks.get(id) === track) this.forget(id);
+      if (known) this.shelf.leave(id);
+      else this.shelf.drop(track);
       return undefined;
     }
-    return new JobReader(track, after, () => this.leave(id));
+    return new JobReader(track, after, () => this.shelf.leave(id));
   }
 
   /** Asks a job to end; resolves to the state it is in, undefined if there is no such job for this principal. */
@@ -271,11 +273,9 @@ export class Jobs {
     this.closing.abort();
     this.inbox.close();
     for (const timer of this.timers) clearInterval(timer);
-    this.unread.close();
     this.done.close();
     for (const { writer } of this.owned.values()) writer.close();
-    for (const track of this.tracks.values()) track.close();
-    this.tracks.clear();
+    this.shelf.close();
     if (retire) await this.options.store.retire(this.options.replica).catch(() => {});
   }
 
@@ -368,8 +368,7 @@ export class Jobs {
     const { store, observe } = this.options;
     const { record: facts } = page;
     const { id } = facts;
-    const track = this.track(id);
-    this.unread.keep(id);
+    const track = this.shelf.take(id);
     track.begin(page);
     const { cancelMs } = this.times;
     const writer = new JobWriter({ store, kind, facts, track, observe, begunAt, cancelMs });
@@ -403,7 +402,7 @@ export class Jobs {
     if (writer.endState) observe.ended(writer.kind, writer.endState);
     if (this.options.store.embedded) this.owned.delete(writer.id);
     else if (!this.closing.signal.aborted) this.done.put(writer.id);
-    this.leave(writer.id);
+    this.shelf.leave(writer.id);
   }
 
   private rang(): void {
@@ -477,38 +476,9 @@ export class Jobs {
   private lost(): void {
     this.lookAtOwn = true;
     for (const { writer } of this.owned.values()) writer.restore();
-    for (const track of this.tracks.values()) if (track.followed) track.level();
+    for (const track of this.shelf) if (track.followed) track.level();
     this.renew().catch(() => {});
     for (const lost of this.losses) lost();
-  }
-
-  private track(id: string): Track {
-    let track = this.tracks.get(id);
-    if (!track) {
-      const { store } = this.options;
-      const kindOf = (name: string): JobKind | undefined => this.kinds.get(name)?.kind;
-      track = new Track({ store, id, kindOf, holdOffMs: this.times.holdOffMs });
-      this.tracks.set(id, track);
-    }
-    return track;
-  }
-
-  /** Somebody reads it no longer, or it is over. */
-  private leave(id: string): void {
-    if (this.closing.signal.aborted) return;
-    // What an embedded store has is not held twice: it may be thousands a second.
-    if (this.options.store.embedded && this.tracks.get(id)?.over) this.forgetUnread(id);
-    else this.unread.put(id);
-  }
-
-  private forgetUnread(id: string): void {
-    const owned = this.owned.get(id);
-    if ((this.tracks.get(id)?.waiters.size ?? 0) === 0 && (!owned || owned.writer.over)) this.forget(id);
-  }
-
-  private forget(id: string): void {
-    this.tracks.get(id)?.close();
-    this.tracks.delete(id);
   }
 
   private failed(message: string, error: unknown): void {

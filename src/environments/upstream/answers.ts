@@ -30,7 +30,7 @@ const count = (value: unknown, what: string): number => {
 };
 
 /** Absent is null. */
-export const objectOrNull = (value: unknown, what: string): JsonObject | null =>
+const objectOrNull = (value: unknown, what: string): JsonObject | null =>
   value === undefined || value === null ? null : object(value, what);
 
 export const parsed = (json: string): unknown => {
@@ -68,7 +68,7 @@ export const countIn = (json: string): number => count(object(parsed(json), 'it'
 export const taskIn = (json: string): JsonObject => object(object(parsed(json), 'it').task, 'the task');
 
 /** What nobody here knows becomes a text that says so: left out, it would be missed by nobody. */
-export const blockIn = (value: unknown): Block => {
+const blockIn = (value: unknown): Block => {
   const block = object(value, 'a block');
   const detail = objectOrNull(block.detail, 'the detail of a block');
   if (block.type === 'text') return { text: text(block.text, 'the text of a block'), detail, type: 'text' };
